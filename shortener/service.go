@@ -1,0 +1,212 @@
+package shortener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"snip/quota"
+)
+
+// slugAttempts bounds how often a random slug that is taken is drawn again. With
+// 10 million links one draw in 100,000 is taken, so eight in a row mean a fault.
+const slugAttempts = 8
+
+// Config holds what a [Service] is made of.
+type Config struct {
+	Store        Store
+	Policy       quota.Policy
+	Destinations Destinations
+	Reserved     []string         // slugs that name something else, in any case
+	Now          func() time.Time // the wall clock
+}
+
+// Service is the use cases. Its methods may be called at once.
+type Service struct {
+	store        Store
+	policy       quota.Policy
+	destinations Destinations
+	slugs        slugRules
+	now          func() time.Time
+}
+
+// New returns a service. The policy must be valid.
+func New(c Config) *Service {
+	return &Service{
+		store:        c.Store,
+		policy:       c.Policy,
+		destinations: c.Destinations,
+		slugs:        newSlugRules(c.Reserved),
+		now:          c.Now,
+	}
+}
+
+// NewLink is what a person asks for.
+type NewLink struct {
+	URL       string
+	Slug      string // empty draws a random one
+	ExpiresAt string // RFC 3339 with an offset; empty is never
+}
+
+// Create makes a link for who. The errors are an [*InvalidError], a
+// [*quota.ExceededError], [ErrSlugTaken], the context's, or wrap
+// [ErrUnavailable]; with any of them nothing is charged, except that an outcome
+// unknown to the store (see [Store]) may be either.
+func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link, error) {
+	destination, err := s.destinations.Parse(n.URL)
+	if err != nil {
+		return Link{}, err
+	}
+	slug, err := s.slugs.parse(n.Slug)
+	if err != nil {
+		return Link{}, err
+	}
+	// The decision's instant, read once: whenever the commit lands, it is the
+	// link's creation time and picks the day that pays.
+	now := s.instant()
+	expiresAt, err := parseExpiry(n.ExpiresAt, now)
+	if err != nil {
+		return Link{}, err
+	}
+	day := quota.DayOf(now)
+	secret, err := s.store.EnsureSecret(ctx, day.Label)
+	if err != nil {
+		return Link{}, refusal(err)
+	}
+	charges := s.policy.Charges(who, secret, day, 1)
+	if err := s.look(ctx, charges); err != nil {
+		return Link{}, refusal(err)
+	}
+	link := Link{
+		Slug:        slug,
+		Destination: destination,
+		CreatedAt:   now,
+		ExpiresAt:   expiresAt,
+		Day:         day.Label,
+		Creator:     who.Creator(secret),
+	}
+	for range slugAttempts {
+		if n.Slug == "" {
+			link.Slug = s.slugs.random()
+		}
+		err = s.store.Create(ctx, Creation{Links: []Link{link}, Day: day.Label, Charges: charges})
+		if !errors.Is(err, ErrSlugTaken) || n.Slug != "" {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		return link, nil
+	case errors.Is(err, ErrSlugTaken) && n.Slug == "":
+		return Link{}, fmt.Errorf("%w: %d random slugs in a row were taken", ErrUnavailable, slugAttempts)
+	default:
+		return Link{}, refusal(err)
+	}
+}
+
+// look refuses a full client by reading only, so that refusals neither write nor
+// wait behind creations. Only the store's own transaction admits.
+func (s *Service) look(ctx context.Context, charges []quota.Charge) error {
+	used, err := s.used(ctx, charges)
+	if err != nil {
+		return err
+	}
+	_, err = quota.Decide(charges, used)
+	return err
+}
+
+func (s *Service) used(ctx context.Context, charges []quota.Charge) ([]int64, error) {
+	counters := make([]quota.Counter, len(charges))
+	for i, c := range charges {
+		counters[i] = c.Counter
+	}
+	return s.store.Used(ctx, counters)
+}
+
+// refusal makes sure that whatever a store reports ends in a refusal of a kind
+// that callers know: unknown means that it could not be counted.
+func refusal(err error) error {
+	for _, known := range []error{quota.ErrExceeded, ErrSlugTaken, ErrUnavailable, context.Canceled} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// Allowance is what a client may still make today.
+type Allowance struct {
+	Usage quota.Usage // at the client level; the zero Level when that level is off
+	Open  bool        // whether a creation now would pass every level
+}
+
+// Allowance reads the client's allowance and changes nothing.
+func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, error) {
+	day := quota.DayOf(s.instant())
+	var a Allowance
+	if err := s.store.Ready(ctx, day.Label); err != nil {
+		return a, refusal(err)
+	}
+	secret, err := s.store.Secret(ctx, day.Label)
+	fresh := errors.Is(err, ErrNotFound) // nobody has made a link today
+	if err != nil && !fresh {
+		return a, refusal(err)
+	}
+	charges := s.policy.Charges(who, secret, day, 1)
+	used := make([]int64, len(charges))
+	if !fresh {
+		if used, err = s.used(ctx, charges); err != nil {
+			return a, refusal(err)
+		}
+	}
+	_, err = quota.Decide(charges, used)
+	if err != nil && !errors.Is(err, quota.ErrExceeded) {
+		return a, refusal(err)
+	}
+	a.Open = err == nil
+	for i, c := range charges {
+		if c.Counter.Level == quota.LevelClient {
+			a.Usage = quota.Usage{Level: quota.LevelClient, Used: used[i], Max: c.Max, ResetAt: c.ResetAt}
+		}
+	}
+	return a, nil
+}
+
+// Follow returns the link to redirect to. The errors are [ErrNotFound],
+// [ErrGone], or the store's.
+func (s *Service) Follow(ctx context.Context, slug Slug) (Link, error) {
+	link, err := s.store.Get(ctx, slug)
+	if err != nil {
+		return Link{}, err
+	}
+	if link.Expired(s.now()) {
+		return Link{}, ErrGone
+	}
+	return link, nil
+}
+
+// Ready reports why creations would fail now, or nil.
+func (s *Service) Ready(ctx context.Context) error {
+	return s.store.Ready(ctx, quota.DayOf(s.instant()).Label)
+}
+
+// instant is the clock in the precision that every store keeps.
+func (s *Service) instant() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
+
+func parseExpiry(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	invalid := func(reason string) (time.Time, error) {
+		return time.Time{}, &InvalidError{Field: "expires_at", Kind: ErrInvalidExpiry, Reason: reason}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return invalid("must be an instant with an offset as in RFC 3339, such as 2030-01-31T18:00:00+09:00")
+	}
+	if t = t.UTC().Truncate(time.Microsecond); !t.After(now) {
+		return invalid("must lie in the future")
+	}
+	return t, nil
+}

@@ -1,0 +1,52 @@
+package shortener
+
+import (
+	"context"
+
+	"snip/quota"
+)
+
+// Creation is one demand: the links to store, all or none, and what they cost.
+type Creation struct {
+	Links   []Link         // at least one, with distinct slugs
+	Day     string         // the UTC day of the decision's instant, and of every link
+	Charges []quota.Charge // the widest level first; the cost of each is len(Links); none where every level is off
+}
+
+// Store keeps links and the counters that allowed them. All methods may be
+// called at once, from several handles on the same data. Values given and
+// returned share no memory with the store. Any error that is not named here
+// means that the operation could not be done; one of Create wraps
+// [ErrUnavailable].
+type Store interface {
+	// Secret returns the secret that keys the subjects of a UTC day, or
+	// ErrNotFound when the day has none yet. It writes nothing.
+	Secret(ctx context.Context, day string) (quota.Secret, error)
+
+	// EnsureSecret returns the day's secret, made and stored durably first when
+	// there is none. It refuses with quota.ErrClock like Create, and with
+	// quota.ErrCannotCount when the day has counted links but no secret.
+	EnsureSecret(ctx context.Context, day string) (quota.Secret, error)
+
+	// Used returns what the counters hold, in order; a missing one holds zero.
+	// It may be used to refuse a creation, never to admit one.
+	Used(ctx context.Context, counters []quota.Counter) ([]int64, error)
+
+	// Create stores every link and applies every charge in one durable commit,
+	// or does neither. It checks, in this order: the clock (quota.ErrClock, when
+	// Day is more than a day before the newest day that has a counted link), the
+	// charges (quota.Decide: *quota.ExceededError), the slugs (ErrSlugTaken).
+	// A counter that cannot be read is quota.ErrCannotCount.
+	//
+	// When ctx ends before the store has begun the operation, it is withdrawn
+	// and the error is the context's. Once begun the outcome is awaited; if that
+	// takes too long, the error wraps ErrUnavailable and the outcome is unknown:
+	// links and counts are there together, or not at all.
+	Create(ctx context.Context, c Creation) error
+
+	// Get returns the link, or ErrNotFound.
+	Get(ctx context.Context, slug Slug) (Link, error)
+
+	// Ready reports why a creation on the given day would fail now, or nil.
+	Ready(ctx context.Context, day string) error
+}
