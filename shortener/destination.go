@@ -1,15 +1,242 @@
 package shortener
 
-// Destinations are the rules that a destination must pass.
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxDestination is the longest destination, in bytes, a scheme that was added
+// included.
+const MaxDestination = 8192
+
+// Destinations are the rules that a destination must pass. The zero value knows
+// no host of its own and refuses private addresses.
 type Destinations struct {
-	PublicURL    string // what short links start with; destinations under it are refused
-	AllowPrivate bool   // whether literal private and loopback addresses may be destinations
+	own          site
+	allowPrivate bool
 }
 
-// Parse returns the destination to store, or an [*InvalidError].
-func (d Destinations) Parse(text string) (string, error) { return text, nil }
+// NewDestinations returns the rules of the service whose short links start with
+// public. Whatever leads back below public is refused, and so are literal private
+// and loopback addresses unless allowPrivate is set. The error says what is wrong
+// with public: its scheme, its host or its port.
+func NewDestinations(public *url.URL, allowPrivate bool) (Destinations, error) {
+	own, err := newSite(public)
+	if err != nil {
+		return Destinations{}, fmt.Errorf("public URL %q: it %w", public.Redacted(), err)
+	}
+	return Destinations{own: own, allowPrivate: allowPrivate}, nil
+}
 
-// Location returns the destination as the Location header carries it: ASCII is
-// left byte for byte, an international host becomes punycode, and what else is
-// not ASCII becomes percent-encoded UTF-8.
-func Location(destination string) string { return destination }
+// Parse returns the destination to store: the text without outer blanks, and
+// otherwise byte for byte as it was typed, except that text shaped like a host
+// gets "https://" in front. The error is an [*InvalidError] of the kind
+// [ErrInvalidURL] or [ErrBlockedDestination].
+//
+// It is deliberately no URL parser: net/url refuses and rewrites what people
+// shorten every day, such as a stray % or a raw blank, and what a browser makes
+// of a path is the browser's own business. Only what decides where a link leads
+// is read, the way the URL Standard (https://url.spec.whatwg.org/) reads it, and
+// where that standard repairs what it is given, Parse refuses: a missing slash,
+// a backslash or a percent sign in the host, a user name.
+func (d Destinations) Parse(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if err := checkText(text); err != nil {
+		return "", invalidURL(err)
+	}
+	if !hasScheme(text) {
+		if !shapedLikeHost(text) {
+			return "", invalidURL(noScheme(text))
+		}
+		text = "https://" + text
+		if err := checkText(text); err != nil {
+			return "", invalidURL(err)
+		}
+	}
+	p, err := split(text)
+	if err != nil {
+		return "", invalidURL(err)
+	}
+	h, err := parseHost(p.host)
+	if err != nil {
+		return "", invalidURL(err)
+	}
+	port, err := p.portNumber()
+	if err != nil {
+		return "", invalidURL(err)
+	}
+	switch {
+	case d.own.has(h, port, p.path()):
+		return "", blocked("leads back to this service; give the address that it should lead to in the end")
+	case !d.allowPrivate && h.private():
+		return "", blocked("leads to a private or local address; give one that everybody can reach")
+	}
+	return text, nil
+}
+
+// Location returns a destination that Parse accepted as the Location header
+// carries it: ASCII is left byte for byte, an international host becomes
+// punycode, and what else is not ASCII becomes percent-encoded UTF-8. Whatever
+// it is given, the result is printable ASCII.
+func Location(destination string) string {
+	if printable(destination) {
+		return destination
+	}
+	p, err := split(destination)
+	if err != nil {
+		return escape(destination)
+	}
+	if !printable(p.host) {
+		// A host that newer tables refuse is escaped like the rest: it leads
+		// nowhere, but it breaks no header either.
+		if h, err := parseHost(p.host); err == nil {
+			p.host = h.ascii
+		}
+	}
+	return escape(p.scheme + p.host + p.port + p.rest)
+}
+
+var errNoScheme = errors.New("must start with http:// or https://; " +
+	"only a host with a dot, as in example.org/page, may stand without")
+
+// noScheme says why a text without a scheme is refused. What chat programs put
+// in front of a copied link cannot be seen, so it is named.
+func noScheme(text string) error {
+	if c, _ := utf8.DecodeRuneInString(text); unicode.Is(unicode.Cf, c) {
+		return fmt.Errorf("must not begin with the invisible character %U", c)
+	}
+	return errNoScheme
+}
+
+func invalidURL(reason error) error {
+	return &InvalidError{Field: "url", Kind: ErrInvalidURL, Reason: reason.Error()}
+}
+
+func blocked(reason string) error {
+	return &InvalidError{Field: "url", Kind: ErrBlockedDestination, Reason: reason}
+}
+
+// checkText refuses what no part of a destination may hold.
+func checkText(text string) error {
+	switch {
+	case text == "":
+		return errors.New("must not be empty; give an address such as https://example.org/page")
+	case len(text) > MaxDestination:
+		return fmt.Errorf("has %d bytes; at most %d are allowed", len(text), MaxDestination)
+	case !utf8.ValidString(text):
+		return errors.New("must be valid UTF-8")
+	}
+	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
+		c, _ := utf8.DecodeRuneInString(text[i:])
+		return fmt.Errorf("must not contain the control character %U; remove it or percent-encode it", c)
+	}
+	return nil
+}
+
+// hasScheme reports whether the text starts with a scheme that is allowed. Case
+// is not folded as Unicode does it: that would take "httpſ" for "https".
+func hasScheme(text string) bool {
+	scheme, _, found := strings.Cut(text, ":")
+	return found && (strings.ToLower(scheme) == "http" || strings.ToLower(scheme) == "https")
+}
+
+// shapedLikeHost reports whether a person would take the text without a scheme
+// for a web address: a name with a dot whose last label could be a top-level
+// domain, or an IP address as it is usually written. A port needs its digits,
+// because the "com.example.app:" of an app's own links is a scheme.
+func shapedLikeHost(text string) bool {
+	p, err := split("https://" + text)
+	if err != nil || p.port == ":" || strings.Trim(p.port, ":0123456789") != "" {
+		return false
+	}
+	h, err := parseHost(p.host)
+	return err == nil && h.plausible(p.host)
+}
+
+// parts are a destination taken apart; joined again they are the same bytes.
+type parts struct {
+	scheme string // with the "://"
+	host   string // as typed, an IPv6 address with its brackets
+	port   string // with the ":", or empty
+	rest   string // from the first of / ? # on
+}
+
+// split takes a destination apart. Its text must have passed checkText.
+func split(text string) (parts, error) {
+	if !hasScheme(text) {
+		return parts{}, errNoScheme
+	}
+	start := strings.IndexByte(text, ':') + len("://")
+	if !strings.HasPrefix(text[start-len("//"):], "//") {
+		return parts{}, errors.New("must have // after the scheme, as in https://example.org/page")
+	}
+	p := parts{scheme: text[:start], host: text[start:]}
+	if i := strings.IndexAny(p.host, "/?#"); i >= 0 {
+		p.host, p.rest = p.host[:i], p.host[i:]
+	}
+	switch {
+	case strings.Contains(p.host, `\`):
+		return parts{}, errors.New("must not contain a backslash before the path; write / instead")
+	case strings.Contains(p.host, "@"):
+		return parts{}, errors.New("must not contain an @ before the path: links carry no user names and lead to no mail addresses")
+	}
+	// The colons of an IPv6 address are inside its brackets.
+	if i := strings.LastIndexByte(p.host, ':'); i > strings.LastIndexByte(p.host, ']') {
+		p.host, p.port = p.host[:i], p.host[i:]
+	}
+	if p.host == "" {
+		return parts{}, errors.New("must have a host after //, as in https://example.org/page")
+	}
+	return p, nil
+}
+
+// portNumber returns the port, or 0 for the scheme's own, which an empty port is
+// too, as RFC 3986 and browsers have it.
+func (p parts) portNumber() (uint16, error) {
+	digits := strings.TrimPrefix(p.port, ":")
+	if digits == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil {
+		return 0, errors.New("has a port that is not a number from 0 to 65535")
+	}
+	return uint16(n), nil
+}
+
+// path returns the path as typed, without query and fragment.
+func (p parts) path() string {
+	if i := strings.IndexAny(p.rest, "?#"); i >= 0 {
+		return p.rest[:i]
+	}
+	return p.rest
+}
+
+// printable is a plain loop, because most redirects need nothing else of Location.
+func printable(text string) bool {
+	for i := range len(text) {
+		if !printableByte(text[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func printableByte(c byte) bool { return c >= 0x20 && c <= 0x7e }
+
+func escape(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; printableByte(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

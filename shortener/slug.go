@@ -4,13 +4,16 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// Slug names a link. It is one of A–Z a–z 0–9 - _, compared byte for byte.
+// Slug names a link. It is one of A–Z a–z 0–9 - _, compared byte for byte, with
+// a letter or a digit at either end.
 type Slug string
 
-// The bounds of a chosen slug, in characters, and the length of a random one.
+// The bounds of a slug, in characters, and the length of a random one.
 const (
 	MinSlug    = 3
 	MaxSlug    = 64
@@ -21,9 +24,9 @@ const (
 // and I and l.
 const slugAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// ParseSlug reports whether text could name a link, whoever made it.
+// ParseSlug reports whether text could name a link.
 func ParseSlug(text string) (Slug, bool) {
-	if len(text) < MinSlug || len(text) > MaxSlug {
+	if len(text) < MinSlug || len(text) > MaxSlug || hyphen(text[0]) || hyphen(text[len(text)-1]) {
 		return "", false
 	}
 	for i := range len(text) {
@@ -35,8 +38,10 @@ func ParseSlug(text string) (Slug, bool) {
 }
 
 func slugByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '-' || b == '_'
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || hyphen(b)
 }
+
+func hyphen(b byte) bool { return b == '-' || b == '_' }
 
 type slugRules struct {
 	reserved map[string]bool // in lower case
@@ -53,31 +58,57 @@ func newSlugRules(reserved []string) slugRules {
 // parse accepts a chosen slug as it is, or refuses it with the reason; it never
 // changes one. Empty text asks for a random slug.
 func (r slugRules) parse(text string) (Slug, error) {
-	invalid := func(format string, args ...any) (Slug, error) {
-		return "", &InvalidError{Field: "slug", Kind: ErrInvalidSlug, Reason: fmt.Sprintf(format, args...)}
-	}
 	if text == "" {
 		return "", nil
 	}
+	slug, ok := ParseSlug(text)
+	if !ok {
+		return "", invalidSlug(whyNoSlug(text))
+	}
+	if r.reserved[strings.ToLower(text)] {
+		return "", invalidSlug(fmt.Sprintf("must not be %q, which is reserved; choose another", text))
+	}
+	return slug, nil
+}
+
+func invalidSlug(reason string) error {
+	return &InvalidError{Field: "slug", Kind: ErrInvalidSlug, Reason: reason}
+}
+
+// whyNoSlug says why ParseSlug refuses a text. Characters come before length,
+// which is only then a number of characters.
+func whyNoSlug(text string) string {
+	switch strange := strangeCharacters(text); {
+	case strange != "":
+		return "must not contain " + strange + "; A–Z, a–z, 0–9, - and _ are allowed"
+	case len(text) < MinSlug:
+		return fmt.Sprintf("must have at least %d characters, and has %d", MinSlug, len(text))
+	case len(text) > MaxSlug:
+		return fmt.Sprintf("must have at most %d characters, and has %d", MaxSlug, len(text))
+	default:
+		return "must begin and end with a letter or a digit"
+	}
+}
+
+// strangeCharacters lists, each once and quoted, the first few characters that no
+// slug may have. Quoting spells out control and direction characters, and bytes
+// that are no UTF-8.
+func strangeCharacters(text string) string {
+	const most = 8 // of what may be thousands
 	var strange []string
-	for _, c := range text {
-		if quoted := fmt.Sprintf("%q", c); (c > 0x7f || !slugByte(byte(c))) && !slices.Contains(strange, quoted) {
+	for len(text) > 0 {
+		_, size := utf8.DecodeRuneInString(text)
+		quoted := strconv.Quote(text[:size])
+		if !slugByte(text[0]) && !slices.Contains(strange, quoted) {
+			if len(strange) == most {
+				strange = append(strange, "and others")
+				break
+			}
 			strange = append(strange, quoted)
 		}
+		text = text[size:]
 	}
-	switch {
-	case len(text) > MaxSlug:
-		return invalid("has %d bytes; at most %d are allowed", len(text), MaxSlug)
-	case len(strange) > 0:
-		return invalid("must not contain %s; A–Z, a–z, 0–9, - and _ are allowed", strings.Join(strange, " "))
-	case len(text) < MinSlug:
-		return invalid("has %d characters; at least %d are needed", len(text), MinSlug)
-	case strings.ContainsRune("-_", rune(text[0])), strings.ContainsRune("-_", rune(text[len(text)-1])):
-		return invalid("must begin and end with a letter or a digit")
-	case r.reserved[strings.ToLower(text)]:
-		return invalid("%q is reserved", text)
-	}
-	return Slug(text), nil
+	return strings.Join(strange, " ")
 }
 
 // random draws a slug. Bytes at or above the largest multiple of the alphabet's

@@ -1,0 +1,305 @@
+// Package boltstore is the durable store in one bbolt file.
+//
+// It promises that links and the counters that allow them are one commit, that a
+// refusal writes nothing, and that reading goes on whatever happens to writing.
+// One goroutine writes: it drains whatever has queued into one transaction, so
+// that many creations share the two flushes of a commit, without a timer.
+// bbolt.Batch was rejected: it adds a delay and runs refused closures again.
+//
+// It is for one process: the file is locked while it is open. Start with [Open].
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"snip/quota"
+	"snip/quota/boltquota"
+	"snip/shortener"
+)
+
+var (
+	metaName  = []byte("meta")
+	linksName = []byte("links")
+
+	formatKey = []byte("format") // in meta: the file's format
+	newestKey = []byte("newest") // in meta: the newest day that has a counted link
+)
+
+// format is what this program writes. A file with a higher one is refused.
+const format = 1
+
+// Options are what [Open] needs besides the file.
+type Options struct {
+	Log *slog.Logger // receives faults and recoveries of the file; nil discards them
+
+	// For tests, with files that fail and are slow; zero values are the defaults.
+	openFile   func(string, int, os.FileMode) (*os.File, error)
+	retryEvery time.Duration
+}
+
+// Store implements [shortener.Store].
+type Store struct {
+	path     string
+	options  Options
+	patience time.Duration
+
+	mu sync.RWMutex // held for writing only while the file is reopened or closed
+	db *bbolt.DB    // nil when reopening left nothing to read
+
+	reported string // the fault that was logged last; the writer's own
+
+	queue   chan *operation
+	closing chan struct{}
+	closed  sync.Once
+	done    chan struct{} // closed when the writer has ended
+	trouble atomic.Pointer[trouble]
+}
+
+var _ shortener.Store = (*Store)(nil)
+
+// Open opens the file, or creates it where there is none. The error is one line
+// that says what to do: about a file held by another process, a folder that is
+// not writable, a newer format, or a file that is not whole.
+func Open(path string, o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.retryEvery == 0 {
+		o.retryEvery = retryEvery
+	}
+	if err := createMissing(path); err != nil {
+		return nil, err
+	}
+	db, err := openFile(path, o, false)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		path:     path,
+		options:  o,
+		patience: patience,
+		db:       db,
+		queue:    make(chan *operation, queueLength),
+		closing:  make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	go s.write()
+	return s, nil
+}
+
+// Close lets what has queued finish, then closes the file.
+func (s *Store) Close() error {
+	s.closed.Do(func() { close(s.closing) })
+	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db == nil {
+		return nil
+	}
+	return s.db.Close()
+}
+
+// view reads in a transaction of its own.
+func (s *Store) view(read func(*bbolt.Tx) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.db == nil {
+		return fmt.Errorf("%w: %s cannot be opened", shortener.ErrUnavailable, s.path)
+	}
+	return s.db.View(read)
+}
+
+// Get implements [shortener.Store].
+func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Link, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		links, err := bucket(tx, linksName)
+		if err != nil {
+			return err
+		}
+		raw := links.Get([]byte(slug))
+		if raw == nil {
+			return shortener.ErrNotFound
+		}
+		link, err = decodeLink(slug, raw)
+		return err
+	})
+	return link, err
+}
+
+// Secret implements [shortener.Store].
+func (s *Store) Secret(ctx context.Context, day string) (secret quota.Secret, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		secret, err = boltquota.Secret(tx, day)
+		return err
+	})
+	if errors.Is(err, boltquota.ErrNoPeriod) {
+		err = fmt.Errorf("secret of %s: %w", day, shortener.ErrNotFound)
+	}
+	return secret, err
+}
+
+// EnsureSecret implements [shortener.Store].
+func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, error) {
+	var secret quota.Secret
+	err := s.view(func(tx *bbolt.Tx) error {
+		_, err := checkClock(tx, day)
+		if err == nil {
+			secret, err = boltquota.Secret(tx, day)
+		}
+		return err
+	})
+	if !errors.Is(err, boltquota.ErrNoPeriod) {
+		return secret, err
+	}
+	err = s.submit(ctx, func(tx *bbolt.Tx) error {
+		newest, err := checkClock(tx, day)
+		if err != nil {
+			return err
+		}
+		secret, err = boltquota.Secret(tx, day)
+		if !errors.Is(err, boltquota.ErrNoPeriod) {
+			return err // another request was first, or it cannot be read
+		}
+		if day == newest {
+			// Making a new one would start the day's count again.
+			return fmt.Errorf("%w: %s has counted links but its counters are gone", quota.ErrCannotCount, day)
+		}
+		secret = quota.NewSecret()
+		return torn(boltquota.PutSecret(tx, day, secret))
+	})
+	if err != nil {
+		return quota.Secret{}, err
+	}
+	return secret, nil
+}
+
+// Used implements [shortener.Store].
+func (s *Store) Used(ctx context.Context, counters []quota.Counter) (used []int64, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		used, err = boltquota.Used(tx, counters)
+		return err
+	})
+	return used, err
+}
+
+// Create implements [shortener.Store].
+func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
+	records := make([][]byte, len(c.Links))
+	for i, link := range c.Links {
+		var err error
+		if records[i], err = encodeLink(link); err != nil {
+			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
+		}
+	}
+	err := s.submit(ctx, func(tx *bbolt.Tx) error { return create(tx, c, records) })
+	if errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {
+		err = fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
+	}
+	return err
+}
+
+// create is the one place where a link and its count meet. Nothing is written
+// before everything has been checked.
+func create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) error {
+	newest, err := checkClock(tx, c.Day)
+	if err != nil {
+		return err
+	}
+	links, err := bucket(tx, linksName)
+	if err != nil {
+		return err
+	}
+	for _, link := range c.Links {
+		if links.Get([]byte(link.Slug)) == nil {
+			continue
+		}
+		// Whoever has no quota left cannot learn which slugs exist.
+		if _, err := boltquota.Check(tx, c.Charges); err != nil {
+			return err
+		}
+		return shortener.ErrSlugTaken
+	}
+	if _, err := boltquota.Apply(tx, c.Charges); err != nil {
+		if decided(err) {
+			return err
+		}
+		return torn(err)
+	}
+	for i, link := range c.Links {
+		if err := links.Put([]byte(link.Slug), records[i]); err != nil {
+			return torn(fmt.Errorf("put link: %w", err))
+		}
+	}
+	if c.Day > newest {
+		return torn(tx.Bucket(metaName).Put(newestKey, []byte(c.Day)))
+	}
+	return nil
+}
+
+// decided reports whether boltquota.Apply refused before it wrote anything.
+func decided(err error) bool {
+	return errors.Is(err, quota.ErrExceeded) || errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge)
+}
+
+// Ready implements [shortener.Store].
+func (s *Store) Ready(ctx context.Context, day string) error {
+	if t := s.trouble.Load(); t != nil {
+		return fmt.Errorf("%w: %w", shortener.ErrUnavailable, t.cause)
+	}
+	return s.view(func(tx *bbolt.Tx) error {
+		_, err := checkClock(tx, day)
+		return err
+	})
+}
+
+// AcceptClock forgets which day is the newest, for an operator who says that the
+// clock is right although later days were counted. Their counters stay and are
+// continued when those days come. It returns the day that was forgotten, or ""
+// when the clock needed no such word.
+func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, err error) {
+	err = s.submit(ctx, func(tx *bbolt.Tx) error {
+		newest, err := checkClock(tx, day)
+		if !errors.Is(err, quota.ErrClock) {
+			return err
+		}
+		forgotten = newest
+		return torn(tx.Bucket(metaName).Delete(newestKey))
+	})
+	return forgotten, err
+}
+
+// checkClock returns the newest day that has a counted link, or quota.ErrClock
+// beside it when the given day lies too far behind.
+func checkClock(tx *bbolt.Tx, day string) (newest string, err error) {
+	newest, err = newestDay(tx)
+	if err != nil {
+		return "", err
+	}
+	return newest, quota.CheckClock(day, newest)
+}
+
+func newestDay(tx *bbolt.Tx) (string, error) {
+	meta, err := bucket(tx, metaName)
+	if err != nil {
+		return "", err
+	}
+	return string(meta.Get(newestKey)), nil
+}
+
+// bucket returns a bucket that every file of ours has.
+func bucket(tx *bbolt.Tx, name []byte) (*bbolt.Bucket, error) {
+	b := tx.Bucket(name)
+	if b == nil {
+		return nil, fmt.Errorf("%w: the bucket %q is missing", quota.ErrCannotCount, name)
+	}
+	return b, nil
+}

@@ -1,0 +1,46 @@
+package boltstore
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"snip/shortener"
+	"snip/shortener/storetest"
+)
+
+func open(t testing.TB) []shortener.Store {
+	s := openAt(t, filepath.Join(t.TempDir(), "snip.db"), Options{})
+	return []shortener.Store{s, s}
+}
+
+// openAt opens a store whose file is checked when the test ends.
+func openAt(t testing.TB, path string, o Options) *Store {
+	t.Helper()
+	s, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout})
+		if err != nil {
+			t.Fatalf("open after closing: %v", err)
+		}
+		defer db.Close()
+		if err := db.View(check); err != nil {
+			t.Errorf("bbolt's own check: %v", err)
+		}
+	})
+	return s
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, open)
+}
+
+func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, open) }

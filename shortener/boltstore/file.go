@@ -1,0 +1,158 @@
+package boltstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"snip/quota/boltquota"
+)
+
+// lockTimeout is how long the file may be held by a process that is just ending.
+const lockTimeout = time.Second
+
+// createMissing makes a whole new file under another name and links it into
+// place, so that a file of ours is never seen empty or half made: an empty one
+// that is found later was damaged, and starting over would forgive everyone.
+func createMissing(path string) error {
+	_, err := os.Stat(path)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return explain(path, err)
+	}
+	folder := filepath.Dir(path)
+	temp, err := os.CreateTemp(folder, filepath.Base(path)+".new-*")
+	if err != nil {
+		return explain(path, err)
+	}
+	defer os.Remove(temp.Name())
+	if err := temp.Close(); err != nil {
+		return explain(path, err)
+	}
+	db, err := bbolt.Open(temp.Name(), 0o600, &bbolt.Options{Timeout: lockTimeout})
+	if err != nil {
+		return explain(path, err)
+	}
+	err = errors.Join(db.Update(initialize), db.Close())
+	if err != nil {
+		return explain(path, err)
+	}
+	// Link refuses where rename would replace a file that another process has
+	// just made; not every file system has it.
+	err = os.Link(temp.Name(), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return explain(path, err)
+	}
+	return syncFolder(folder)
+}
+
+func initialize(tx *bbolt.Tx) error {
+	meta, err := tx.CreateBucket(metaName)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.CreateBucket(linksName); err != nil {
+		return err
+	}
+	if err := boltquota.Init(tx); err != nil {
+		return err
+	}
+	return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, format))
+}
+
+// syncFolder makes the new name durable.
+func syncFolder(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// openFile opens a file that exists and makes sure that it is whole and ours.
+func openFile(path string, o Options, readOnly bool) (db *bbolt.DB, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	if info.Size() == 0 {
+		return nil, fmt.Errorf("%s is empty and not a file of Snip's: restore a backup, or remove it to start anew", path)
+	}
+	db, err = openBolt(path, &bbolt.Options{
+		Timeout:      lockTimeout,
+		FreelistType: bbolt.FreelistMapType,
+		NoStatistics: true, // they cost a lock in every read
+		ReadOnly:     readOnly,
+		OpenFile:     o.openFile,
+	})
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	err = db.View(func(tx *bbolt.Tx) error { return inspect(tx, info.Size()) })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s %w", path, err), db.Close())
+	}
+	return db, nil
+}
+
+// openBolt turns the fault of reading a mapped page beyond the end of a
+// truncated file into an error.
+func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", bolterrors.ErrInvalid, p)
+		}
+	}()
+	return bbolt.Open(path, 0o600, o)
+}
+
+func inspect(tx *bbolt.Tx, size int64) error {
+	if tx.Size() > size {
+		return fmt.Errorf("is truncated: %d of %d bytes are there; restore a backup", size, tx.Size())
+	}
+	meta := tx.Bucket(metaName)
+	if meta == nil || len(meta.Get(formatKey)) != 8 {
+		return errors.New("is not a file of Snip's: choose another with --store")
+	}
+	if found := binary.BigEndian.Uint64(meta.Get(formatKey)); found > format {
+		return fmt.Errorf("has format %d and this program knows up to %d: use a newer program", found, format)
+	}
+	if _, err := bucket(tx, linksName); err != nil {
+		return fmt.Errorf("is damaged: %w; restore a backup", err)
+	}
+	if _, err := boltquota.Used(tx, nil); err != nil {
+		return fmt.Errorf("is damaged: %w; restore a backup", err)
+	}
+	return nil
+}
+
+// explain says in one line what to do about a file that cannot be opened.
+func explain(path string, err error) error {
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("%s is in use by another process%s: stop it, or choose another file with --store", path, holder(path))
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%s cannot be opened for writing by user id %d (%w): give the folder %s and the file to that user, or choose another with --store",
+			path, os.Getuid(), err, filepath.Dir(path))
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: the folder %s does not exist: create it, or choose another with --store", path, filepath.Dir(path))
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return fmt.Errorf("%s is damaged or not a file of Snip's (%w): restore a backup, or choose another with --store", path, err)
+	}
+	return fmt.Errorf("open %s: %w", path, err)
+}

@@ -1,0 +1,112 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// retryEvery is how often the writer tries to leave trouble by itself.
+const retryEvery = time.Second
+
+// trouble is why the last write failed.
+type trouble struct {
+	cause error
+	// reopen refuses every write until the file was opened again and checked:
+	// after a failed flush nobody knows what the disk holds.
+	reopen bool
+}
+
+// fail records a failed write and logs it, once for a row of the same.
+func (s *Store) fail(err error, reopen bool) {
+	s.trouble.Store(&trouble{cause: err, reopen: reopen})
+	if text := err.Error(); text != s.reported {
+		s.reported = text
+		s.options.Log.Error("the store cannot write: creations are refused, redirects go on", "store", s.path, "err", err)
+	}
+}
+
+// noSpace reports whether a page could not be written for want of space. Nothing
+// was flushed then and bbolt has rolled back, so the next attempt may succeed. A
+// flush that fails for want of space comes without the path and is a failed flush.
+func noSpace(err error) bool {
+	var pathError *os.PathError
+	return errors.As(err, &pathError) && pathError.Op == "write" &&
+		(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
+}
+
+// recover tries to leave trouble: by a small write, after reopening and checking
+// the file where that is needed.
+func (s *Store) recover() {
+	t := s.trouble.Load()
+	if t == nil {
+		return
+	}
+	if t.reopen {
+		if err := s.reopen(); err != nil {
+			s.fail(fmt.Errorf("open again: %w", err), true)
+			return
+		}
+		// From here on the probe below decides, on a file known to be sound.
+		s.trouble.Store(&trouble{cause: t.cause})
+	}
+	probe := func(tx *bbolt.Tx) error {
+		meta, err := bucket(tx, metaName)
+		if err != nil {
+			return err
+		}
+		return meta.Put(formatKey, meta.Get(formatKey))
+	}
+	if err := s.transact(probe); err == nil {
+		s.options.Log.Info("the store can write again", "store", s.path)
+	}
+}
+
+// reopen closes the file, opens it again and checks it. Meanwhile, and when it
+// cannot be opened for writing, redirects are served from it all the same.
+func (s *Store) reopen() error {
+	if err := s.swap(); err != nil {
+		return err
+	}
+	return s.view(check)
+}
+
+func (s *Store) swap() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			s.options.Log.Error("close the store before opening it again", "store", s.path, "err", err)
+		}
+	}
+	var err error
+	if s.db, err = openFile(s.path, s.options, false); err == nil {
+		return nil
+	}
+	var readErr error
+	if s.db, readErr = openFile(s.path, s.options, true); readErr != nil {
+		s.db = nil
+		return errors.Join(err, fmt.Errorf("nor for reading: %w", readErr))
+	}
+	return err
+}
+
+// check reports the first inconsistencies that bbolt finds in the file. It reads
+// bbolt's list of free pages, so nothing may be written meanwhile.
+func check(tx *bbolt.Tx) error {
+	const most = 3
+	var found []error
+	for err := range tx.Check() { // must be read to its end, or its goroutine stays
+		if len(found) < most {
+			found = append(found, err)
+		}
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("the file is damaged, restore a backup: %w", errors.Join(found...))
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+package shortener_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"snip/shortener"
+)
+
+var (
+	long     = "https://example.org/" + strings.Repeat("x", shortener.MaxDestination-len("https://example.org/"))
+	longHost = strings.Repeat("abcdefg.", 31) + "quite" // 253 bytes
+)
+
+func rules(t *testing.T, public string, allowPrivate bool) shortener.Destinations {
+	t.Helper()
+	u, err := url.Parse(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := shortener.NewDestinations(u, allowPrivate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestParseAccepts(t *testing.T) {
+	t.Parallel()
+	d := rules(t, "https://s.example", false)
+	rows := []struct {
+		name, text, stored, location string // stored and location as text when empty
+	}{
+		{name: "plain", text: "https://example.org/page"},
+		{name: "http", text: "http://example.org"},
+		{name: "scheme in capitals", text: "HTTPS://EXAMPLE.org/Page"},
+		{name: "escaped plus", text: "https://example.org/s?q=a%2Bb"},
+		{name: "escaped percent", text: "https://example.org/a%25ad"},
+		{name: "apostrophe", text: "https://example.org/o'neil"},
+		{name: "quotes and angles", text: `https://example.org/"<b>"`},
+		{name: "query key without value", text: "https://example.org/?abc#123"},
+		{name: "empty query and fragment", text: "https://example.org/?#"},
+		{name: "blank in a parameter name", text: "https://example.org/?my%20key=1&a.b=2&a b=3"},
+		{name: "order of parameters", text: "https://example.org/?z=1&a=2&z=3"},
+		{name: "path that a cleaner would change", text: "https://example.org/a//b/../c%2Fd/./"},
+		{name: "bad escapes", text: "https://example.org/100%/%zz"},
+		{name: "raw blank", text: "https://example.org/a b"},
+		{name: "backslash in the path", text: `https://example.org/a\b`},
+		{name: "query without a path", text: "https://example.org?a=b@c"},
+		{name: "at sign in the path", text: "https://example.org/@user"},
+		{name: "address in the query", text: "https://example.org/?to=//[::1]:x@evil.example"},
+		{name: "port", text: "https://example.org:8443/x"},
+		{name: "highest port", text: "https://example.org:65535/x"},
+		{name: "port with zeros in front", text: "https://example.org:00443/x"},
+		{name: "empty port", text: "https://example.org:/x"},
+		{name: "underscore, and hyphens in the middle", text: "https://a_b.r3---sn.example.org/"},
+		{name: "quote in the host", text: `https://"www.example.org/0`},
+		{name: "one label", text: "https://intranet/wiki"},
+		{name: "dot at the end of the host", text: "https://example.org./"},
+		{name: "public IPv4", text: "https://192.0.2.1/"},
+		{name: "public IPv4 in hexadecimal", text: "http://0xC0000201/"},
+		{name: "public IPv6", text: "https://[2001:DB8::1]:8080/x"},
+		{name: "public 6to4", text: "https://[2002:c000:201::1]/"},
+		{name: "punycode", text: "https://XN--mnchen-3ya.example/"},
+		{name: "longest", text: long},
+		{name: "longest host", text: "https://" + longHost + "./"},
+		{name: "outer blanks", text: " \t\n https://example.org/a b \u00a0\r\n", stored: "https://example.org/a b"},
+
+		{name: "no scheme", text: "example.org/page", stored: "https://example.org/page"},
+		{name: "no scheme, capitals", text: "EXAMPLE.org", stored: "https://EXAMPLE.org"},
+		{name: "no scheme, port and query", text: "example.org:8080/x?y", stored: "https://example.org:8080/x?y"},
+		{name: "no scheme, query at once", text: "example.org?u=https://a.example/", stored: "https://example.org?u=https://a.example/"},
+		{name: "no scheme, IPv4", text: "192.0.2.1/x", stored: "https://192.0.2.1/x"},
+		{name: "no scheme, IPv6", text: "[2001:db8::1]/x", stored: "https://[2001:db8::1]/x"},
+		{
+			name: "no scheme, international", text: "münchen.example/straße",
+			stored: "https://münchen.example/straße", location: "https://xn--mnchen-3ya.example/stra%C3%9Fe",
+		},
+		{name: "no scheme, international top", text: "пример.рф", stored: "https://пример.рф", location: "https://xn--e1afmkfd.xn--p1ai"},
+
+		{name: "international host and port", text: "http://Bücher.example:8080/?q=ä#ö b", location: "http://xn--bcher-kva.example:8080/?q=%C3%A4#%C3%B6 b"},
+		{name: "sharp s is not ss", text: "https://straße.example/", location: "https://xn--strae-oqa.example/"},
+		{name: "hyphens in an international host", text: "https://r3---ü.example/", location: "https://xn--r3----ova.example/"},
+		{name: "emoji host", text: "https://☕.example/☕", location: "https://xn--53h.example/%E2%98%95"},
+		{name: "ideographic dots", text: "https://日本語。jp/", location: "https://xn--wgv71a119e.jp/"},
+		{name: "right to left", text: "https://מ1.example/", location: "https://xn--1-sic.example/"},
+		{name: "full-width public address", text: "https://１９２.0.2.1/", location: "https://192.0.2.1/"},
+		{name: "host kept, path escaped", text: "https://EXAMPLE.org/é%2B\u2028x", location: "https://EXAMPLE.org/%C3%A9%2B%E2%80%A8x"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			stored, err := d.Parse(row.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := row.stored
+			if want == "" {
+				want = row.text
+			}
+			if stored != want {
+				t.Errorf("stored %q, want %q", stored, want)
+			}
+			if row.location != "" {
+				want = row.location
+			}
+			if got := shortener.Location(stored); got != want {
+				t.Errorf("location %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	d := rules(t, "https://s.example", false)
+	const noScheme = "must start with http:// or https://"
+	rows := []struct{ name, text, reason string }{
+		{"empty", "", "must not be empty"},
+		{"blanks", " \t\n", "must not be empty"},
+		{"too long", long + strings.Repeat("x", 20), "has 8212 bytes; at most 8192"},
+		{"one byte too long", long + "x", "has 8193 bytes; at most 8192"},
+		{"too long with the scheme added", "example.org/" + strings.Repeat("x", shortener.MaxDestination-len("example.org/")), "has 8200 bytes; at most 8192"},
+		{"invalid UTF-8", "https://example.org/\xff", "valid UTF-8"},
+		{"NUL", "https://example.org/\x00", "U+0000"},
+		{"header injection", "https://example.org/\r\nSet-Cookie: a=b", "U+000D"},
+		{"DEL", "https://example.org/\x7f", "U+007F"},
+		{"C1 control", "https://example.org/\u0085x", "U+0085"},
+		{"invisible mark in front", "\ufeffhttps://example.org/", "invisible character U+FEFF"},
+
+		{"javascript", "javascript:alert(1)", noScheme},
+		{"javascript in mixed case", "JaVaScRiPt:alert(1)", noScheme},
+		{"javascript behind blanks", "  javascript:alert(1)", noScheme},
+		{"javascript behind a control byte", "\x01javascript:alert(1)", "U+0001"},
+		{"javascript with a tab", "java\tscript:alert(1)", "U+0009"},
+		{"javascript with slashes", "javascript://example.org/%0aalert(1)", noScheme},
+		{"data", "data:text/html,<script>alert(1)</script>", noScheme},
+		{"mailto", "mailto:a@example.org", noScheme},
+		{"ftp", "ftp://example.org/", noScheme},
+		{"scheme of an app", "com.example.app://open", noScheme},
+		{"scheme within a scheme", "view-source:https://example.org", noScheme},
+		{"long s folds to s", "httpſ://example.org/", noScheme},
+		{"blank in the scheme", "https ://example.org/", noScheme},
+
+		{"mail address", "a@example.org", noScheme},
+		{"plain word", "example", noScheme},
+		{"sentence", "see example.org", noScheme},
+		{"number", "3.14", noScheme},
+		{"abbreviation", "e.g.", noScheme},
+		{"version", "v1.2b", noScheme},
+		{"local name and port", "localhost:8080/x", noScheme},
+		{"hexadecimal address without a scheme", "0xC0000201/x", noScheme},
+		{"no scheme, quote", `"example.org"`, noScheme},
+		{"no scheme, no host", "//example.org/x", noScheme},
+		{"path", "/x", noScheme},
+		{"no scheme, backslash", `\\example.org\x`, noScheme},
+		{"no scheme, port too high", "example.org:65536/x", "port"},
+
+		{"no slashes", "http:example.org", "must have // after the scheme"},
+		{"one slash", "http:/example.org", "must have // after the scheme"},
+		{"backslashes for slashes", `https:\\example.org`, "must have // after the scheme"},
+		{"slash and backslash", `https:/\example.org`, "must have // after the scheme"},
+		{"three slashes", "https:///example.org", "must have a host"},
+		{"scheme alone", "https://", "must have a host"},
+		{"port alone", "https://:80/", "must have a host"},
+		{"dots alone", "https://../x", "more than dots"},
+		{"soft hyphen alone", "https://\u00ad/", "more than dots"},
+
+		{"user", "https://user@example.org/", "must not contain an @"},
+		{"user and password", "https://example.org:443@evil.example/", "must not contain an @"},
+		{"empty user", "https://@example.org/", "must not contain an @"},
+		{"full-width at sign", "https://user＠example.org/", `"@"`},
+		{"backslash before the path", `https://example.org\@evil.example/`, "backslash"},
+		{"backslash for the slash", `https://example.org\x`, "backslash"},
+
+		{"port not a number", "https://example.org:http/", "port"},
+		{"signed port", "https://example.org:+80/", "port"},
+		{"port too high", "https://example.org:65536/", "port"},
+		{"full-width port", "https://example.org:８０/", "port"},
+		{"blank after the port", "https://example.org:80 /", "port"},
+
+		{"blank in the host", "https://exam ple.org/", `" "`},
+		{"percent in the host", "https://ex%61mple.org/", `"%"`},
+		{"angle in the host", "https://<b>.example.org/", `"<"`},
+		{"caret in the host", "https://a^b.example.org/", `"^"`},
+		{"bar in the host", "https://a|b.example.org/", `"|"`},
+		{"closing bracket in the host", "https://a]b.example.org/", `"]"`},
+		{"IPv6 without brackets", "https://2001:db8::1/", `":"`},
+		{"slash by mapping", "https://℀.example/", `"/"`},
+		{"leading dot", "https://.example.org/", "dots"},
+		{"two dots", "https://example..org/", "dots"},
+
+		{"host longer than any name", "https://" + longHost + "x./", "too long"},
+		{"host that punycode takes long for", "https://" + strings.Repeat("日本語", 900) + ".example/", "too long"},
+
+		{"bad punycode", "https://xn--zz.example/", "international"},
+		{"empty punycode", "https://xn--.example/", "international"},
+		{"empty punycode at the end", "https://example.xn--/", "international"},
+		{"direction mark in the host", "https://\u202egro.example/", "international"},
+		{"joiner out of place", "https://a\u200db.example/", "international"},
+		{"mixed directions", "https://מa.example/", "international"},
+
+		{"number too high", "https://256.0.0.1/", "no IPv4 address"},
+		{"last number too high", "https://1.2.65536/", "no IPv4 address"},
+		{"five numbers", "https://1.2.3.4.0/", "no IPv4 address"},
+		{"bad octal", "https://1.2.3.09/", "no IPv4 address"},
+		{"name before a number", "https://example.1/", "no IPv4 address"},
+		{"name before a hexadecimal number", "https://example.0x1f/", "no IPv4 address"},
+		{"larger than any address", "https://4294967296/", "no IPv4 address"},
+		{"far larger", "https://99999999999999999999/", "no IPv4 address"},
+
+		{"bad IPv6", "https://[2001:db8::1::2]/", "no IPv6 address"},
+		{"open bracket", "https://[2001:db8::1/", "no IPv6 address"},
+		{"text after the bracket", "https://[2001:db8::1]x/", "no IPv6 address"},
+		{"zone", "https://[fe80::1%25eth0]/", "no IPv6 address"},
+		{"IPv4 in brackets", "https://[192.0.2.1]/", "no IPv6 address"},
+		{"empty brackets", "https://[]/", "no IPv6 address"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			stored, err := d.Parse(row.text)
+			wantInvalid(t, stored, err, shortener.ErrInvalidURL, row.reason)
+		})
+	}
+}
+
+func wantInvalid(t *testing.T, stored string, err, kind error, reason string) {
+	t.Helper()
+	var invalid *shortener.InvalidError
+	if stored != "" || !errors.As(err, &invalid) {
+		t.Fatalf("got %q, %v, want an InvalidError", stored, err)
+	}
+	if invalid.Field != "url" || !errors.Is(err, kind) || !strings.Contains(invalid.Reason, reason) {
+		t.Errorf("got %q of kind %q for the field %q, want %q of kind %q",
+			invalid.Reason, invalid.Kind, invalid.Field, reason, kind)
+	}
+}
+
+// Thousands of links that people really made, raw blanks and all, come back
+// unchanged from both ends.
+func TestParseKeepsRealDestinations(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("testdata/urls.txt.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := rules(t, "https://s.example", false)
+	n := 0
+	lines := bufio.NewReader(unzipped)
+	for {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			break // what follows the last newline was cut off where the file was
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		text := strings.TrimSuffix(line, "\n")
+		stored, err := d.Parse(text)
+		if err != nil || stored != text {
+			t.Errorf("%q: got %q, %v", text, stored, err)
+		}
+		if got := shortener.Location(stored); got != text {
+			t.Errorf("%q: location %q", text, got)
+		}
+	}
+	if n != 48009 {
+		t.Errorf("read %d destinations, want 48009", n)
+	}
+}
+
+// BenchmarkLocation is the part of every redirect that this package has.
+func BenchmarkLocation(b *testing.B) {
+	for name, destination := range map[string]string{
+		"ascii":         "https://www.example.org/some/where?and=more#there",
+		"international": "https://münchen.example/straße",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				shortener.Location(destination)
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package shortener
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// host is where a destination leads, as a browser understands it.
+type host struct {
+	ascii string     // in lower case, international labels as punycode
+	addr  netip.Addr // what the host is when it is an address, else invalid
+}
+
+// browserIDNA maps international names as the URL Standard's "domain to ASCII" does
+// when it is not strict: UTS #46, nontransitional, hyphens and STD3 unchecked, so
+// that names with _ or with -- in the middle pass.
+var browserIDNA = idna.New(
+	idna.MapForLookup(),
+	idna.Transitional(false),
+	idna.StrictDomainName(false),
+	idna.CheckHyphens(false),
+	idna.BidiRule(),
+)
+
+// forbiddenInHost are the URL Standard's forbidden domain code points; control
+// characters are refused before.
+const forbiddenInHost = " #/:<>?@[\\]^|%"
+
+// The longest host, in bytes: as a name of the DNS (RFC 1035 with its dots), and
+// as typed, where four labels of 59 characters of four bytes still fit. Punycode
+// takes quadratic time: without these bounds one host of 8 KiB was measured to
+// cost every visit 150 ms.
+const (
+	maxName      = 253
+	maxTypedHost = 1024
+)
+
+var errLongHost = fmt.Errorf("has a host that is too long; names have at most %d characters", maxName)
+
+// parseHost reads a host without its port.
+func parseHost(text string) (host, error) {
+	if len(text) > maxTypedHost {
+		return host{}, errLongHost
+	}
+	if strings.HasPrefix(text, "[") {
+		return parseIPv6(text)
+	}
+	name, err := toASCII(text)
+	if err != nil {
+		return host{}, err
+	}
+	// Looked for after the mapping, which makes a / of ℀ and an @ of ＠.
+	if i := strings.IndexAny(name, forbiddenInHost); i >= 0 {
+		return host{}, fmt.Errorf("must not contain %q in its host", name[i:i+1])
+	}
+	labels := strings.TrimRight(name, ".")
+	switch {
+	case labels == "":
+		return host{}, errors.New("must have a host that is more than dots, as in https://example.org/page")
+	case len(labels) > maxName:
+		return host{}, errLongHost
+	case strings.HasPrefix(labels, "."), strings.Contains(labels, ".."):
+		return host{}, errors.New("must not have a host with nothing before or between its dots")
+	case !endsInNumber(labels):
+		return host{ascii: name}, nil
+	}
+	addr, ok := parseIPv4(labels)
+	if !ok {
+		return host{}, errors.New("has a host that ends in a number and yet is no IPv4 address such as 192.0.2.1")
+	}
+	return host{ascii: name, addr: addr}, nil
+}
+
+func toASCII(text string) (string, error) {
+	lower := strings.ToLower(text)
+	if isASCII(text) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {
+		return lower, nil // as the standard says, whatever UTS #46 thinks of it
+	}
+	name, err := browserIDNA.ToASCII(text)
+	// ASCII goes out as it was typed, so it has to be what was checked.
+	if err != nil || isASCII(text) && name != lower {
+		return "", errors.New("has a host that is no valid international name")
+	}
+	return name, nil
+}
+
+func parseIPv6(text string) (host, error) {
+	inner, closed := strings.CutSuffix(text[1:], "]")
+	addr, err := netip.ParseAddr(inner)
+	if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
+		return host{}, errors.New("has a host in brackets that is no IPv6 address such as [2001:db8::1]; a zone is not allowed")
+	}
+	return host{ascii: strings.ToLower(text), addr: addr}, nil
+}
+
+// plausible reports whether the host, typed without a scheme, can only have been
+// meant as one.
+func (h host) plausible(typed string) bool {
+	if h.addr.IsValid() {
+		_, err := netip.ParseAddr(strings.Trim(typed, "[]"))
+		return err == nil
+	}
+	name := strings.TrimRight(h.ascii, ".")
+	top := name[strings.LastIndexByte(name, '.')+1:]
+	return len(top) < len(name) && len(top) > 1 && top[0] >= 'a' &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
+
+// same reports whether both are one host, whichever way they are written.
+func (h host) same(other host) bool {
+	if h.addr.IsValid() || other.addr.IsValid() {
+		return carried(h.addr) == carried(other.addr)
+	}
+	return strings.TrimRight(h.ascii, ".") == strings.TrimRight(other.ascii, ".")
+}
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c >= utf8.RuneSelf })
+}

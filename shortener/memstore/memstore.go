@@ -1,0 +1,140 @@
+// Package memstore is the shortest correct store: the executable specification
+// of [shortener.Store]. Random operations on it and on a durable store must give
+// the same answers. It keeps nothing over a restart; use boltstore for that.
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// Store keeps everything in maps under one lock.
+type Store struct {
+	mu      sync.Mutex
+	links   map[shortener.Slug]shortener.Link
+	used    map[quota.Counter]int64
+	secrets map[string]quota.Secret
+	newest  string // the newest day that has a counted link
+}
+
+var _ shortener.Store = (*Store)(nil)
+
+// New returns an empty store.
+func New() *Store {
+	return &Store{
+		links:   make(map[shortener.Slug]shortener.Link),
+		used:    make(map[quota.Counter]int64),
+		secrets: make(map[string]quota.Secret),
+	}
+}
+
+// Secret implements [shortener.Store].
+func (s *Store) Secret(ctx context.Context, day string) (quota.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	secret, ok := s.secrets[day]
+	if !ok {
+		return quota.Secret{}, fmt.Errorf("secret of %s: %w", day, shortener.ErrNotFound)
+	}
+	return secret, nil
+}
+
+// EnsureSecret implements [shortener.Store].
+func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := quota.CheckClock(day, s.newest); err != nil {
+		return quota.Secret{}, err
+	}
+	secret, ok := s.secrets[day]
+	if !ok {
+		secret = quota.NewSecret()
+		s.secrets[day] = secret
+	}
+	return secret, nil
+}
+
+// Used implements [shortener.Store].
+func (s *Store) Used(ctx context.Context, counters []quota.Counter) ([]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := make([]int64, len(counters))
+	for i, c := range counters {
+		used[i] = s.used[c]
+	}
+	return used, nil
+}
+
+// Create implements [shortener.Store].
+func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := quota.CheckClock(c.Day, s.newest); err != nil {
+		return fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
+	}
+	used := make([]int64, len(c.Charges))
+	for i, charge := range c.Charges {
+		used[i] = s.used[charge.Counter]
+	}
+	usages, err := quota.Decide(c.Charges, used)
+	if err != nil {
+		return err
+	}
+	for _, link := range c.Links {
+		if _, taken := s.links[link.Slug]; taken {
+			return shortener.ErrSlugTaken
+		}
+	}
+	for i, charge := range c.Charges {
+		s.used[charge.Counter] = usages[i].Used
+	}
+	for _, link := range c.Links {
+		s.links[link.Slug] = link
+	}
+	s.newest = max(s.newest, c.Day)
+	return s.sweep()
+}
+
+// sweep drops every day older than the one before the newest.
+func (s *Store) sweep() error {
+	oldest, err := quota.DayBefore(s.newest)
+	if err != nil {
+		return err
+	}
+	for c := range s.used {
+		if c.Period < oldest {
+			delete(s.used, c)
+		}
+	}
+	for day := range s.secrets {
+		if day < oldest {
+			delete(s.secrets, day)
+		}
+	}
+	return nil
+}
+
+// Get implements [shortener.Store].
+func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link, ok := s.links[slug]
+	if !ok {
+		return shortener.Link{}, shortener.ErrNotFound
+	}
+	return link, nil
+}
+
+// Ready implements [shortener.Store].
+func (s *Store) Ready(ctx context.Context, day string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return quota.CheckClock(day, s.newest)
+}

@@ -1,0 +1,164 @@
+// Package storetest is the contract of [shortener.Store] as a suite that every
+// store passes, with benchmarks that compare them.
+//
+// Call [Run] and [Benchmark] from the store's own tests.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// Open returns several handles on one empty data set, closed when the test ends.
+// A store that has only one handle on its data returns it twice.
+type Open func(testing.TB) []shortener.Store
+
+// Run tests the contract.
+func Run(t *testing.T, open Open) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, []shortener.Store)
+	}{
+		{"a link comes back as it was given", testRoundTrip},
+		{"a day has one secret", testSecret},
+		{"the fifty-first is refused", testJourney},
+		{"a refusal at one level leaves all levels alone", testLevels},
+		{"the last part is for newcomers", testNewcomers},
+		{"a taken slug costs nothing", testTakenSlug},
+		{"the order of the checks", testOrder},
+		{"several links are one decision", testBatch},
+		{"a limit of zero and charges that make no sense", testOddCharges},
+		{"a day ends lazily and continues when the clock goes back", testDays},
+		{"a clock more than a day behind is not trusted", testClock},
+		{"a creation whose request has gone is withdrawn", testCancelled},
+		{"the last unit has one taker", testLastUnit},
+		{"one slug has one owner", testSlugRace},
+		{"a secret is made once", testSecretRace},
+		{"counters equal links under load", testLoad},
+		{"random operations agree with the model", testModel},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, open(t))
+		})
+	}
+}
+
+// noon is the decision's instant of tests in which time does not matter.
+var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// policy is the default one.
+var policy = quota.Policy{Client: 50, Network: 250, Service: 1000, Newcomers: 100}
+
+// host returns the client with the n-th address of a network of its own.
+func host(network, n int) quota.Client {
+	return quota.ClientOf(netip.AddrFrom4([4]byte{10, byte(network >> 8), byte(network), byte(n)}))
+}
+
+// maker makes links in one store for tests.
+type maker struct {
+	testing.TB
+	store  shortener.Store
+	policy quota.Policy
+}
+
+// creation returns the demand of who at the instant now for links with the slugs.
+func (m maker) creation(who quota.Client, now time.Time, slugs ...string) shortener.Creation {
+	m.Helper()
+	day := quota.DayOf(now)
+	secret, err := m.store.EnsureSecret(context.Background(), day.Label)
+	if err != nil {
+		m.Fatalf("EnsureSecret(%s): %v", day.Label, err)
+	}
+	c := shortener.Creation{
+		Day:     day.Label,
+		Charges: m.policy.Charges(who, secret, day, int64(len(slugs))),
+	}
+	for _, slug := range slugs {
+		c.Links = append(c.Links, shortener.Link{
+			Slug:        shortener.Slug(slug),
+			Destination: "https://example.org/" + slug,
+			CreatedAt:   now,
+			Day:         day.Label,
+			Creator:     who.Creator(secret),
+		})
+	}
+	return c
+}
+
+func (m maker) create(who quota.Client, now time.Time, slugs ...string) error {
+	m.Helper()
+	return m.store.Create(context.Background(), m.creation(who, now, slugs...))
+}
+
+// used returns what the levels of who hold at the instant now, widest first.
+func (m maker) used(who quota.Client, now time.Time) []int64 {
+	m.Helper()
+	c := m.creation(who, now)
+	counters := make([]quota.Counter, len(c.Charges))
+	for i, charge := range c.Charges {
+		counters[i] = charge.Counter
+	}
+	used, err := m.store.Used(context.Background(), counters)
+	if err != nil {
+		m.Fatalf("Used: %v", err)
+	}
+	return used
+}
+
+// wantUsed asserts what the service, network and client counters hold.
+func (m maker) wantUsed(who quota.Client, now time.Time, want ...int64) {
+	m.Helper()
+	if got := m.used(who, now); fmt.Sprint(got) != fmt.Sprint(want) {
+		m.Errorf("used by %v: got %v, want %v", who, got, want)
+	}
+}
+
+// wantLinks asserts how many of the slugs lead somewhere.
+func (m maker) wantLinks(want int, slugs ...string) {
+	m.Helper()
+	got := 0
+	for _, slug := range slugs {
+		switch _, err := m.store.Get(context.Background(), shortener.Slug(slug)); {
+		case err == nil:
+			got++
+		case !errors.Is(err, shortener.ErrNotFound):
+			m.Errorf("Get(%s): %v", slug, err)
+		}
+	}
+	if got != want {
+		m.Errorf("got %d links of %d, want %d", got, len(slugs), want)
+	}
+}
+
+// wantLevel asserts that err is a refusal by the level.
+func wantLevel(t testing.TB, err error, level quota.Level) {
+	t.Helper()
+	var exceeded *quota.ExceededError
+	if !errors.As(err, &exceeded) || exceeded.Usage.Level != level {
+		t.Errorf("got error %v, want a refusal at level %s", err, level)
+	}
+}
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+// names returns n slugs that begin with prefix.
+func names(prefix string, n int) []string {
+	slugs := make([]string, n)
+	for i := range slugs {
+		slugs[i] = fmt.Sprintf("%s-%04d", prefix, i)
+	}
+	return slugs
+}
