@@ -5,5 +5,5 @@ import "embed"
 
 // Files holds the assets by name.
 //
-//go:embed *.css
+//go:embed snip.css snip.js snip.svg
 var Files embed.FS

@@ -1,12 +1,26 @@
-// Package web is Snip over HTTP.
+// Package web is Snip over HTTP: routes, bodies, pages, who the client is, and
+// which answer an error becomes.
+//
+// It promises that a link can be made at POST /api/links and nowhere else, that a
+// refusal is sent before the body it refuses has been waited for, and that a
+// refusal for want of quota is the same bytes whichever limit refused. It decides
+// nothing about links or limits: that is [shortener.Service] and [quota.Throttle].
+// TLS and HTTP/2 end at a proxy in front.
+//
+// Start with [New]; the routes are one table in routes.go, and the order of a
+// creation's checks is the order of create.go.
 package web
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
+
+	"golang.org/x/net/idna"
 
 	"snip/quota"
 	"snip/shortener"
@@ -20,8 +34,8 @@ type Config struct {
 	PublicURL      *url.URL        // what short links start with; its path is the prefix that is served too
 	Contact        string          // an e-mail address or a URL; empty leaves it out
 	TrustedProxies []netip.Prefix
-	ClientIPHeader string // such as X-Forwarded-For
-	RedirectStatus int
+	ClientIPHeader string // X-Forwarded-For when empty
+	RedirectStatus int    // 301, 302, 307 or 308; 302 when zero
 	Log            *slog.Logger
 	Now            func() time.Time
 }
@@ -32,9 +46,84 @@ type Rules struct {
 	Every time.Duration // the throttle's pace; 0 when it is off
 }
 
-// New returns the public handler.
-func New(c Config) (http.Handler, error) { return http.NotFoundHandler(), nil }
+// server is what the handlers share. All of it is fixed once New has returned,
+// but for what locks itself.
+type server struct {
+	service        *shortener.Service
+	throttle       *quota.Throttle
+	rules          Rules
+	contact        string
+	short          string // what a slug is appended to
+	redirectStatus int
+	now            func() time.Time
+	log            *slog.Logger
 
-// ReservedSlugs returns the slugs that name a route or the public URL's path
-// prefix, from the same table that the router is made of.
-func ReservedSlugs(public *url.URL) []string { return nil }
+	pages       *pages
+	assets      map[string]asset
+	clients     clientFinder
+	proxies     *proxyWatch
+	crossOrigin *http.CrossOriginProtection
+	faults      *faultLog
+	allow       map[string]string // the Allow header of each route
+}
+
+// New returns the public handler. It is to be served by [http.Server] over
+// HTTP/1.1: elsewhere it answers the same, but leaves unread bodies to whoever
+// serves it.
+func New(c Config) (http.Handler, error) {
+	if c.ClientIPHeader == "" {
+		c.ClientIPHeader = "X-Forwarded-For"
+	}
+	switch c.RedirectStatus {
+	case 0:
+		c.RedirectStatus = http.StatusFound
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, fmt.Errorf("redirect status %d: must be 301, 302, 307 or 308", c.RedirectStatus)
+	}
+	pages, err := newPages(c)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := loadAssets()
+	if err != nil {
+		return nil, err
+	}
+	crossOrigin := http.NewCrossOriginProtection()
+	if err := crossOrigin.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
+		return nil, fmt.Errorf("public URL: %w", err)
+	}
+	s := &server{
+		service:        c.Service,
+		throttle:       c.Throttle,
+		rules:          c.Rules,
+		contact:        c.Contact,
+		short:          strings.TrimRight(c.PublicURL.String(), "/") + "/",
+		redirectStatus: c.RedirectStatus,
+		now:            c.Now,
+		log:            c.Log,
+		pages:          pages,
+		assets:         assets,
+		clients:        newClientFinder(c.TrustedProxies, c.ClientIPHeader),
+		proxies:        newProxyWatch(c.Log, c.ClientIPHeader),
+		crossOrigin:    crossOrigin,
+		faults:         newFaultLog(c.Log, c.Now),
+	}
+	return unread(withoutPrefix(prefixOf(c.PublicURL), s.router())), nil
+}
+
+// origin is the URL's origin as browsers send it: the host in lower case and
+// punycode, the scheme's own port left out.
+func origin(u *url.URL) string {
+	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port != "" && !(scheme == "http" && port == "80") && !(scheme == "https" && port == "443") {
+		host += ":" + port
+	}
+	return scheme + "://" + host
+}

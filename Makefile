@@ -1,0 +1,53 @@
+# make prints what can be made.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS     := -s -w -X main.version=$(VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test tools format lint bench build image clean
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Serve on :8080 with ./snip.db; ARGS="--quota-client 10" adds flags
+	go run ./cmd/snip $(ARGS)
+
+test: tools format lint ## The gate: formatting, vet, staticcheck, every test under the race detector
+	go test -race ./...
+
+# The race detector links against C, and the form is tested in a real browser.
+# As root on Debian, or in CI, what is missing is installed; else it is named.
+tools:
+	@command -v go >/dev/null || { echo "Go 1.26 or newer is missing: see https://go.dev/dl/"; exit 1; }
+	@command -v "$$(go env CC)" >/dev/null || $(call install,gcc) || \
+		{ echo "A C compiler is missing, which go test -race needs: install gcc."; exit 1; }
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium) || \
+		echo "Chromium is missing, so the tests in a browser cannot run: install chromium."
+
+# Fails without a word where it has no right to install.
+define install
+{ command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || { test -n "$$CI" && command -v sudo >/dev/null; }; } && \
+	as="$$(test "$$(id -u)" = 0 || echo 'sudo -n')" && $$as apt-get update -qq </dev/null && \
+	$$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) </dev/null; }
+endef
+
+format:
+	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || \
+		{ echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+
+lint:
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+bench: ## Measure creations and redirects; see bench/
+	cd bench && go test -run '^$$' -bench . -benchmem ./...
+
+build: ## Build the static binary bin/snip
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/snip ./cmd/snip
+
+image: ## Build the container image snip:latest
+	docker build --build-arg VERSION="$(VERSION)" -t snip:latest .
+
+clean: ## Remove what was built; data files stay
+	rm -rf bin

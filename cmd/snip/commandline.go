@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+const envPrefix = "SNIP_"
+
+// The commands, as kong names them.
+const (
+	commandServe  = "serve"
+	commandHealth = "health"
+)
+
+const description = `A self-hosted URL shortener that cannot be drained.
+
+Without a command it serves. Each setting is a flag or an environment variable, of which the flag wins; ` +
+	`an empty variable counts as none.`
+
+// commandLine is what may be typed, and the text of --help. Every setting is text
+// here: kong stops at the first value that it cannot read, and readConfig reports
+// all of them at once.
+type commandLine struct {
+	Listen     string   `group:"web" default:":8080" help:"Address and port to serve HTTP on; port 0 takes a free one."`
+	PublicURL  string   `group:"web" name:"public-url" default:"http://localhost:8080" help:"What short links begin with; a path prefix is allowed. It is never taken from a request."`
+	Contact    string   `group:"web" placeholder:"ADDRESS" help:"Mail address or URL for reports, shown to visitors. Without it the mention is left out."`
+	Redirect   string   `group:"web" name:"redirect-status" default:"302" help:"Status of a redirect: 301, 302, 307 or 308. Browsers keep 301 and 308 for good."`
+	Private    switched `group:"web" name:"allow-private-destinations" help:"Allow links to literal private and loopback addresses and to localhost."`
+	Proxies    string   `group:"web" name:"trusted-proxies" placeholder:"NETWORKS" help:"Reverse proxies whose word on the client's address counts: addresses or CIDR networks, separated by commas."`
+	ProxyField string   `group:"web" name:"client-ip-header" default:"X-Forwarded-For" help:"Header in which those proxies list the addresses they were called from."`
+
+	Store       string   `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
+	ClockAccept switched `group:"data" name:"clock-accept" help:"For one start: the clock is right, although links of later days were counted."`
+
+	ThrottleEvery   string `group:"throttle" name:"throttle-every" default:"10s" help:"One creation per this time for each client; 0 turns the throttle off."`
+	ThrottleBurst   string `group:"throttle" name:"throttle-burst" default:"3" help:"How many creations may come at once after a pause."`
+	ThrottleClients string `group:"throttle" name:"throttle-clients" default:"65536" help:"How many clients are told apart at once, which bounds the memory."`
+
+	QuotaClient    string `group:"quota" name:"quota-client" default:"50" help:"Links per client: an IPv4 address or an IPv6 /64."`
+	QuotaNetwork   string `group:"quota" name:"quota-network" default:"250" help:"Links per network: an IPv4 /24 or an IPv6 /48."`
+	QuotaService   string `group:"quota" name:"quota-service" default:"1000" help:"Links for everyone together."`
+	QuotaNewcomers string `group:"quota" name:"quota-newcomers" default:"100" help:"The last part of the service's day, open to first links of new networks only."`
+
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	Serve  struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
+	Health struct{} `cmd:"" help:"Ask the server on this machine at --listen whether it is ready; exit 0 or 1."`
+}
+
+// groups are the headings of --help.
+var groups = kong.Groups{
+	"web":      "Web:",
+	"data":     "Data:",
+	"throttle": "Throttle (approximate, in memory, per process):",
+	"quota":    "Quota (exact, stored, per UTC day; 0 leaves a level out; client <= network, network + newcomers <= service):",
+}
+
+// switched is a flag that needs no value but may have one, kept as text.
+type switched string
+
+// Decode takes what follows an equals sign, or "true".
+func (s *switched) Decode(ctx *kong.DecodeContext) error {
+	*s = "true"
+	if token := ctx.Scan.Peek(); token.Type == kong.FlagValueToken {
+		*s = switched(ctx.Scan.Pop().String())
+	}
+	return nil
+}
+
+// IsBool tells kong that no value need follow.
+func (*switched) IsBool() bool { return true }
+
+// asked is what a command line and an environment ask for.
+type asked struct {
+	command  string // empty when --help or --version has been answered
+	settings settings
+	unknown  []string // variables with our prefix that name no setting, sorted
+}
+
+// setting is one value as it was given.
+type setting struct {
+	text     string
+	given    bool   // by anyone; else it is the default
+	variable string // the environment variable that gave it, if one did
+}
+
+// settings holds every setting by the name of its flag.
+type settings map[string]setting
+
+func parseCommandLine(args, environ []string, stdout io.Writer) (asked, error) {
+	var (
+		line     commandLine
+		answered bool
+	)
+	parser, err := kong.New(&line,
+		kong.Name("snip"),
+		kong.Description(description),
+		// A value such as -1 is refused by its own rule, not taken for a flag.
+		kong.WithHyphenPrefixedParameters(true),
+		kong.Vars{"version": versionText()},
+		kong.Writers(stdout, io.Discard),
+		kong.Exit(func(int) { answered = true }),
+		groups,
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 120}),
+		kong.ValueFormatter(helpWithVariable),
+	)
+	if err != nil {
+		return asked{}, fmt.Errorf("command line: %w", err)
+	}
+	ctx, err := parser.Parse(args)
+	switch {
+	case answered:
+		return asked{}, nil
+	case err != nil:
+		return asked{}, &settingsError{[]error{fmt.Errorf("%w; see snip --help", err)}}
+	}
+
+	typed := map[string]bool{}
+	for _, step := range ctx.Path {
+		if step.Flag != nil {
+			typed[step.Flag.Name] = true
+		}
+	}
+	variables := ownVariables(environ)
+	a := asked{command: ctx.Command(), settings: settings{}}
+	for _, flag := range parser.Model.Flags {
+		if !isSetting(flag.Value) {
+			continue
+		}
+		s := setting{text: flag.Target.String(), given: typed[flag.Name]}
+		name := variableOf(flag.Name)
+		if text := variables[name]; text != "" && !typed[flag.Name] {
+			s = setting{text: text, given: true, variable: name}
+		}
+		a.settings[flag.Name] = s
+		delete(variables, name)
+	}
+	for name := range variables {
+		a.unknown = append(a.unknown, name)
+	}
+	slices.Sort(a.unknown)
+	return a, nil
+}
+
+// isSetting tells the settings from --help and --version.
+func isSetting(v *kong.Value) bool { return v.Tag != nil && v.Tag.Group != "" }
+
+func helpWithVariable(v *kong.Value) string {
+	if !isSetting(v) {
+		return v.Help
+	}
+	return fmt.Sprintf("%s [%s]", v.Help, variableOf(v.Name))
+}
+
+func variableOf(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func ownVariables(environ []string) map[string]string {
+	own := map[string]string{}
+	for _, pair := range environ {
+		if name, text, _ := strings.Cut(pair, "="); strings.HasPrefix(name, envPrefix) {
+			own[name] = text
+		}
+	}
+	return own
+}
+
+// settingsError is everything that is wrong with the settings.
+type settingsError struct{ problems []error }
+
+func (e *settingsError) Error() string {
+	if len(e.problems) == 1 {
+		return e.problems[0].Error()
+	}
+	lines := []string{fmt.Sprintf("%d settings are wrong", len(e.problems))}
+	for _, problem := range e.problems {
+		lines = append(lines, problem.Error())
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// Unwrap returns every problem.
+func (e *settingsError) Unwrap() []error { return e.problems }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// config is the settings, read and found sound.
+type config struct {
+	listen     string
+	store      string
+	publicURL  *url.URL // without a trailing slash
+	contact    string
+	proxies    []netip.Prefix
+	header     string // in canonical form
+	throttle   quota.ThrottleConfig
+	policy     quota.Policy
+	redirect   int
+	clockRight bool
+
+	destinations shortener.Destinations
+
+	warnings []string // settings that are allowed and probably not meant
+}
+
+// The bounds of the throttle: those of [quota.ThrottleConfig], which would be
+// reported one at a time and too late, and a burst beyond which it brakes nothing.
+const (
+	maxPace    = 24 * time.Hour
+	maxBurst   = 1_000_000
+	maxClients = 1 << 24
+)
+
+// readConfig reads every setting. Its error is a [*settingsError] that holds
+// each problem with the flag, the value, and what would be right.
+func readConfig(given settings) (config, error) {
+	r := reader{given: given}
+	c := config{
+		listen:     read(&r, "listen", parseListen),
+		store:      read(&r, "store", parseStore),
+		publicURL:  read(&r, "public-url", parsePublicURL),
+		contact:    read(&r, "contact", parseContact),
+		proxies:    read(&r, "trusted-proxies", parsePrefixes),
+		header:     read(&r, "client-ip-header", parseHeaderName),
+		redirect:   read(&r, "redirect-status", parseRedirectStatus),
+		clockRight: read(&r, "clock-accept", parseSwitch),
+		throttle: quota.ThrottleConfig{
+			Every:   read(&r, "throttle-every", parsePace),
+			Burst:   int(read(&r, "throttle-burst", whole(1, maxBurst))),
+			Clients: int(read(&r, "throttle-clients", whole(1, maxClients))),
+		},
+	}
+	private := read(&r, "allow-private-destinations", parseSwitch)
+	if c.publicURL != nil {
+		var err error
+		if c.destinations, err = shortener.NewDestinations(c.publicURL, private); err != nil {
+			r.problems = append(r.problems, fmt.Errorf("--public-url: %w", err))
+		}
+	}
+	sound := len(r.problems)
+	c.policy = quota.Policy{
+		Client:    read(&r, "quota-client", whole(0, math.MaxInt64)),
+		Network:   read(&r, "quota-network", whole(0, math.MaxInt64)),
+		Service:   read(&r, "quota-service", whole(0, math.MaxInt64)),
+		Newcomers: read(&r, "quota-newcomers", whole(0, math.MaxInt64)),
+	}
+	// A chain of numbers that were not read would be reported wrong as well.
+	if len(r.problems) == sound {
+		for _, err := range each(c.policy.Validate()) {
+			r.problems = append(r.problems, fmt.Errorf("--quota-*: %w", err))
+		}
+	}
+	if len(r.problems) > 0 {
+		return config{}, &settingsError{r.problems}
+	}
+	c.warnings = warnings(c, given)
+	return c, nil
+}
+
+func warnings(c config, given settings) []string {
+	var w []string
+	if len(c.proxies) == 0 && given["client-ip-header"].given {
+		w = append(w, "--client-ip-header has no effect without --trusted-proxies")
+	}
+	if !given["public-url"].given && reachable(c.listen) {
+		w = append(w, "--public-url is the default, so short links lead to localhost; set it to what visitors type")
+	}
+	if c.clockRight {
+		w = append(w, "--clock-accept is for one start; leave it out of the next")
+	}
+	return w
+}
+
+// reader reads settings and collects what is wrong with them.
+type reader struct {
+	given    settings
+	problems []error
+}
+
+// read returns the setting as parse understands it, or the zero value and a
+// problem more.
+func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
+	s := r.given[flag]
+	value, err := parse(s.text)
+	if err != nil {
+		name := "--" + flag
+		if s.variable != "" {
+			name += " (from " + s.variable + ")"
+		}
+		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, withoutPassword(s.text), err))
+	}
+	return value
+}
+
+// withoutPassword returns text as it may be shown: what stands before the host
+// of a URL stays out of logs, even when the URL cannot be parsed.
+func withoutPassword(text string) string {
+	scheme := strings.Index(text, "://")
+	host := strings.LastIndex(text, "@")
+	if scheme < 0 || host < scheme {
+		return text
+	}
+	return text[:scheme+len("://")] + "..." + text[host:]
+}
+
+// each returns the errors that were joined into err.
+func each(err error) []error {
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
+		return joined.Unwrap()
+	}
+	if err != nil {
+		return []error{err}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// caller talks to a server over connections that it keeps, as one proxy would for
+// many clients.
+type caller struct {
+	http http.Client
+	url  string
+}
+
+func newCaller(t *testing.T, p *process) *caller {
+	t.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &caller{
+		url: p.url,
+		http: http.Client{
+			Transport: transport,
+			Timeout:   patience,
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
+	}
+}
+
+// create asks for a link in the name of a client, and returns the answer's status
+// and, for a link that was made, its slug.
+func (c *caller) create(client, destination string) (status int, slug string, err error) {
+	form := url.Values{"url": {destination}}.Encode()
+	request, err := http.NewRequest("POST", c.url+"/api/links", strings.NewReader(form))
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("X-Forwarded-For", client)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusCreated {
+		return response.StatusCode, "", err
+	}
+	var link struct{ Slug, URL string }
+	if err := json.Unmarshal(body, &link); err != nil {
+		return 0, "", err
+	}
+	if link.URL != destination {
+		return 0, "", fmt.Errorf("asked for %q, got %q", destination, link.URL)
+	}
+	return response.StatusCode, link.Slug, nil
+}
+
+// follow returns where a slug leads.
+func (c *caller) follow(slug string) (string, error) {
+	response, err := c.http.Get(c.url + "/" + slug)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusFound {
+		return "", fmt.Errorf("/%s: status %d", slug, response.StatusCode)
+	}
+	return response.Header.Get("Location"), nil
+}
+
+// realDestinations returns the 48,009 destinations that people once shortened.
+func realDestinations(t *testing.T) []string {
+	t.Helper()
+	f, err := os.Open("../../shortener/testdata/urls.txt.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(bufio.NewReader(unzipped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	lines = lines[:len(lines)-1] // what follows the last newline is not a line
+	if len(lines) != 48009 {
+		t.Fatalf("%d destinations, want 48,009", len(lines))
+	}
+	return lines
+}
+
+// spread calls run for each number below n from a few goroutines, and fails the
+// test with the first error.
+func spread(t *testing.T, n int, run func(int) error) {
+	t.Helper()
+	const workers = 16
+	var wg sync.WaitGroup
+	var once sync.Once
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n && !t.Failed(); i += workers {
+				if err := run(i); err != nil {
+					once.Do(func() { t.Errorf("number %d: %v", i, err) })
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// withinOneDay runs a test that counts a UTC day's links, and runs it once more
+// when that day ended meanwhile.
+func withinOneDay(run func()) {
+	day := func() string { return time.Now().UTC().Format(time.DateOnly) }
+	before := day()
+	run()
+	if day() != before {
+		run()
+	}
+}
+
+// fileContent is what a data file holds once its process has ended.
+type fileContent struct {
+	slugs map[string]bool
+	// used adds up the counters of each level, by the first letter of its name.
+	used map[byte]int64
+}
+
+// audit reads a data file, runs bbolt's own check on it, and asserts that every
+// level has counted exactly the links that are there.
+func audit(t *testing.T, path string) fileContent {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	content := fileContent{slugs: map[string]bool{}, used: map[byte]int64{}}
+	err = db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			t.Errorf("bbolt's check: %v", err)
+		}
+		err := tx.Bucket([]byte("links")).ForEach(func(slug, _ []byte) error {
+			content.slugs[string(slug)] = true
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		days := tx.Bucket([]byte("days"))
+		return days.ForEachBucket(func(day []byte) error {
+			return days.Bucket(day).Bucket([]byte("counters")).ForEach(func(key, count []byte) error {
+				var n int64
+				for _, b := range count {
+					n = n<<8 | int64(b)
+				}
+				content.used[key[0]] += n
+				return nil
+			})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range "snc" {
+		if used := content.used[byte(level)]; used != int64(len(content.slugs)) {
+			t.Errorf("level %c has counted %d, but there are %d links", level, used, len(content.slugs))
+		}
+	}
+	return content
+}

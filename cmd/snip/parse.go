@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// The functions here read one setting each. An error says what would be right,
+// and leaves the flag and the value to the caller.
+
+func whole(least, most int64) func(string) (int64, error) {
+	return func(text string) (int64, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err == nil && least <= n && n <= most:
+			return n, nil
+		case most == math.MaxInt64:
+			return 0, fmt.Errorf("a whole number of at least %d is needed", least)
+		}
+		return 0, fmt.Errorf("a whole number from %d to %d is needed", least, most)
+	}
+}
+
+func parsePace(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxPace {
+		return 0, fmt.Errorf("a time up to %v is needed, such as 10s or 1m30s, or 0 for no throttle", maxPace)
+	}
+	return d, nil
+}
+
+func parseSwitch(text string) (bool, error) {
+	switch text {
+	case "", "false", "0":
+		return false, nil
+	case "true", "1":
+		return true, nil
+	}
+	return false, errors.New("true or false is needed")
+}
+
+func parseRedirectStatus(text string) (int, error) {
+	allowed := []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+	n, err := strconv.Atoi(text)
+	if err != nil || !slices.Contains(allowed, n) {
+		return 0, errors.New("301, 302, 307 or 308 is needed")
+	}
+	return n, nil
+}
+
+func parseListen(text string) (string, error) {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return "", errors.New("an address with a port from 0 to 65535 is needed, such as :8080, 127.0.0.1:8080 or [::1]:8080")
+	}
+	return text, nil
+}
+
+func parseStore(text string) (string, error) {
+	if text == "" || strings.Contains(text, "://") {
+		return "", errors.New("only a file can hold the data; name its path, such as snip.db")
+	}
+	return text, nil
+}
+
+func parsePublicURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, errors.New("an http or https URL with a host is needed, such as https://s.example")
+	case u.User != nil:
+		return nil, errors.New("a user name or password does not belong here")
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
+		return nil, errors.New("a query or fragment cannot stand before a slug; leave it out")
+	case u.Port() != "" && !validPort(u.Port()) || strings.HasSuffix(u.Host, ":"):
+		return nil, errors.New("the port must be from 1 to 65535")
+	case !plainPath(u):
+		return nil, errors.New("a path prefix must be plain, such as /s: no escapes, empty parts or dots")
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return u, nil
+}
+
+func validPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// plainPath reports whether proxies and browsers agree on the path: none of them
+// would clean or decode it.
+func plainPath(u *url.URL) bool {
+	prefix := strings.TrimSuffix(u.EscapedPath(), "/")
+	if prefix == "" {
+		return true
+	}
+	for _, part := range strings.Split(prefix, "/")[1:] {
+		if part == "" || part == "." || part == ".." || strings.Contains(part, "%") {
+			return false
+		}
+	}
+	return true
+}
+
+func parseContact(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	if a, err := mail.ParseAddress(text); err == nil && a.Address == text {
+		return text, nil
+	}
+	u, err := url.Parse(text)
+	if err == nil && ((u.Scheme == "http" || u.Scheme == "https") && u.Host != "" || u.Scheme == "mailto" && u.Opaque != "") {
+		return text, nil
+	}
+	return "", errors.New("a mail address or an http, https or mailto URL is needed")
+}
+
+func parseHeaderName(text string) (string, error) {
+	if !httpguts.ValidHeaderFieldName(text) {
+		return "", errors.New("the name of a header is needed, such as X-Forwarded-For")
+	}
+	name := http.CanonicalHeaderKey(text)
+	if name == "Forwarded" {
+		// RFC 7239 has a grammar of its own, and reading it as a list of
+		// addresses would give every client behind the proxy one identity.
+		return "", errors.New("the Forwarded header is not supported; let the proxy send X-Forwarded-For")
+	}
+	return name, nil
+}
+
+func parsePrefixes(text string) ([]netip.Prefix, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var prefixes []netip.Prefix
+	for item := range strings.SplitSeq(text, ",") {
+		p, err := parsePrefix(strings.TrimSpace(item))
+		if err != nil {
+			return nil, err
+		}
+		prefixes = append(prefixes, p)
+	}
+	return prefixes, nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || p.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a network such as 172.16.0.0/12", text)
+	case p.Bits() == 0:
+		return netip.Prefix{}, fmt.Errorf("%q would let every caller name any address as its own", text)
+	case p != p.Masked():
+		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; %s or %s is meant", text, p.Masked(), p.Addr())
+	}
+	return p, nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+	"snip/shortener/boltstore"
+	"snip/web"
+)
+
+// drainTime is how long requests that have begun may take once the process has
+// been told to stop. Container engines kill after 10 to 30 seconds; the compose
+// file allows 20.
+const drainTime = 15 * time.Second
+
+// serve runs until ctx ends or the process is told to stop, and then closes in
+// order: the listener, the requests under way, the store. A second signal finds
+// no handler any more and ends the process at once.
+func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	for _, warning := range c.warnings {
+		log.Warn(warning)
+	}
+	store, err := boltstore.Open(c.store, boltstore.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := store.Close(); closeErr != nil {
+			err = errors.Join(err, fmt.Errorf("closing the store: %w", closeErr))
+		}
+	}()
+	if c.clockRight {
+		if err := acceptClock(ctx, store, log); err != nil {
+			return err
+		}
+	}
+	handler, err := newHandler(c, store, log)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(c.listen)
+	if err != nil {
+		return err
+	}
+	server := newServer(handler, log)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	logStart(log, c, listener.Addr())
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+	}
+	stop()
+	log.Info("stopping", "at_most", drainTime.String())
+	drain(server, log)
+	log.Info("stopped")
+	return nil
+}
+
+// drain lets the requests under way finish, and cuts off those that do not.
+func drain(server *http.Server, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		log.Error("requests were cut off", "error", err)
+		if err := server.Close(); err != nil {
+			log.Error("closing connections", "error", err)
+		}
+	}
+}
+
+func acceptClock(ctx context.Context, store *boltstore.Store, log *slog.Logger) error {
+	day := quota.DayOf(time.Now()).Label
+	previous, err := store.AcceptClock(ctx, day)
+	if err != nil {
+		return fmt.Errorf("--clock-accept: %w", err)
+	}
+	if previous != "" {
+		log.Warn("the clock was accepted although a later day was counted", "today", day, "newest", previous)
+	}
+	return nil
+}
+
+func newHandler(c config, store shortener.Store, log *slog.Logger) (http.Handler, error) {
+	throttle, err := newThrottle(c.throttle)
+	if err != nil {
+		return nil, err
+	}
+	return web.New(web.Config{
+		Service: shortener.New(shortener.Config{
+			Store:        store,
+			Policy:       c.policy,
+			Destinations: c.destinations,
+			Reserved:     web.ReservedSlugs(c.publicURL),
+			Now:          time.Now,
+		}),
+		Throttle:       throttle,
+		Rules:          web.Rules{Daily: c.policy.Client, Every: c.throttle.Every},
+		PublicURL:      c.publicURL,
+		Contact:        c.contact,
+		TrustedProxies: c.proxies,
+		ClientIPHeader: c.header,
+		RedirectStatus: c.redirect,
+		Log:            log,
+		Now:            time.Now,
+	})
+}
+
+// newThrottle returns nil, which admits everyone, when the throttle is off.
+func newThrottle(c quota.ThrottleConfig) (*quota.Throttle, error) {
+	if c.Every == 0 {
+		return nil, nil
+	}
+	c.Now = time.Now
+	return quota.NewThrottle(c)
+}
+
+// newServer bounds what one connection may cost. The time to read includes the
+// body, so a caller who dribbles is cut off; no answer takes long to make, since
+// nothing is fetched and the store answers under deadlines of its own.
+func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          stdlog.New(serverLog{log}, "", 0),
+	}
+}
+
+func logStart(log *slog.Logger, c config, address net.Addr) {
+	log.Info("listening",
+		"address", address.String(),
+		"public_url", c.publicURL.String(),
+		"store", c.store,
+		slog.Group("throttle", "every", c.throttle.Every.String(), "burst", c.throttle.Burst, "clients", c.throttle.Clients),
+		slog.Group("quota", "client", c.policy.Client, "network", c.policy.Network,
+			"service", c.policy.Service, "newcomers", c.policy.Newcomers),
+		"version", versionText())
+}

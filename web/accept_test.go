@@ -1,0 +1,39 @@
+package web
+
+import "testing"
+
+func TestNegotiate(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		accept []string
+		want   format
+	}{
+		{nil, formatJSON},
+		{[]string{""}, formatJSON},
+		{[]string{"*/*"}, formatJSON},
+		{[]string{"application/json"}, formatJSON},
+		{[]string{"application/problem+json"}, formatJSON},
+		{[]string{"application/*"}, formatJSON},
+		{[]string{"text/plain"}, formatText},
+		{[]string{"TEXT/Plain; charset=utf-8"}, formatText},
+		{[]string{"text/html"}, formatHTML},
+		{[]string{"text/*"}, formatText},
+		{[]string{"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}, formatHTML},
+		{[]string{"text/html, application/json"}, formatJSON},
+		{[]string{"text/html, text/plain"}, formatText},
+		{[]string{"application/json;q=0.5, text/plain;q=0.6, text/html;q=0.4"}, formatText},
+		{[]string{"application/json;q=0.5", "text/html; level=1; q=0.9"}, formatHTML},
+		{[]string{"text/html;q=0, */*"}, formatJSON},
+		{[]string{"application/json;q=0, */*;q=0.1"}, formatText},
+		{[]string{"*/*;q=0.9, application/json;q=0.1"}, formatText},
+		{[]string{"image/png"}, formatJSON},
+		{[]string{"text/html;q=0"}, formatJSON},
+		{[]string{"text/html;q=2, text/plain;q=0.1"}, formatText},
+		{[]string{"text/html;q=x, text/plain;q=NaN"}, formatJSON},
+		{[]string{",,;;q=1,/"}, formatJSON},
+	} {
+		if got := negotiate(row.accept); got != row.want {
+			t.Errorf("%q: %d, want %d", row.accept, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// Values of headers that many answers share. They are set without a copy, so
+// nothing may append to one in place: their capacity is their length.
+var (
+	noStore = []string{"no-store"}
+	noSniff = []string{"nosniff"}
+	noBody  = []string{"0"}
+)
+
+const (
+	mediaJSON    = "application/json"
+	mediaProblem = "application/problem+json"
+	mediaText    = "text/plain; charset=utf-8"
+	mediaHTML    = "text/html; charset=utf-8"
+)
+
+// write sends a whole answer. Its length is always declared: an answer to an
+// unread body leaves before the handler has ended, when net/http would not know
+// it yet and fall back to chunks.
+func write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	if mediaType == mediaHTML {
+		h.Set("Content-Security-Policy", pageCSP)
+		// Not no-referrer: then a form's Origin is "null", which looks like a
+		// foreign page to the check against those where there is no TLS.
+		h.Set("Referrer-Policy", "same-origin")
+	}
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		w.Write(body) // an error means that nobody listens any more
+	}
+}
+
+func writeJSON(w http.ResponseWriter, r *http.Request, status int, mediaType string, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	write(w, r, status, mediaType, append(body, '\n'))
+	return nil
+}
+
+// writePage renders a page before anything is sent, so that one that cannot be
+// rendered is still a clean 500.
+func writePage(w http.ResponseWriter, r *http.Request, status int, render func(*bytes.Buffer) error) error {
+	var page bytes.Buffer
+	if err := render(&page); err != nil {
+		return err
+	}
+	write(w, r, status, mediaHTML, page.Bytes())
+	return nil
+}
+
+// refuse answers a request with the error that its handler returned. It is
+// echo's error handler.
+func (s *server) refuse(err error, c echo.Context) {
+	w, r := c.Response(), c.Request()
+	s.note(err, r)
+	if w.Committed {
+		// Half an answer is out. Only a broken connection tells the client so.
+		panic(http.ErrAbortHandler)
+	}
+	p := s.problemOf(err)
+	if p.Status == http.StatusMethodNotAllowed {
+		p.allow = s.allow[c.Path()]
+	}
+	if err := s.writeProblem(w, r, p, err); err != nil {
+		s.faults.report("page", err)
+		p := s.problemOf(err)
+		write(w, r, p.Status, mediaText, []byte(p.Detail+"\n"))
+	}
+}
+
+func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem, err error) error {
+	h := w.Header()
+	h.Set("Vary", "Accept")
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", retryAfter(p.retryAfter))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
+	switch negotiate(r.Header["Accept"]) {
+	case formatHTML:
+		return writePage(w, r, p.Status, func(page *bytes.Buffer) error {
+			var refused *refusedForm
+			if !errors.As(err, &refused) {
+				return s.pages.message(page, p)
+			}
+			v := formPage{URL: refused.url, Problem: p}
+			if refused.read {
+				v.Allowance = s.allowance(r.Context(), refused.who)
+			}
+			return s.pages.form(page, v)
+		})
+	case formatText:
+		write(w, r, p.Status, mediaText, []byte(p.Detail+"\n"))
+		return nil
+	default:
+		return writeJSON(w, r, p.Status, mediaProblem, p)
+	}
+}
+
+// retryAfter is a wait in the header's whole seconds (RFC 9110, section 10.2.3),
+// rounded up and at least one, so that whoever waits that long is not early.
+func retryAfter(wait time.Duration) string {
+	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
+}
+
+// note logs what an operator should know of a refusal: faults of ours, loudly.
+func (s *server) note(err error, r *http.Request) {
+	var panicked *panicError
+	switch {
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		s.log.Debug("the client left before its answer", "status", 499)
+	case errors.As(err, &panicked):
+		s.faults.report("panic", err, "value", panicked.value, "stack", string(panicked.stack))
+	case s.problemOf(err).Status < http.StatusInternalServerError:
+	case errors.Is(err, quota.ErrClock):
+		s.faults.report("clock", err)
+	case errors.Is(err, quota.ErrCannotCount):
+		s.faults.report("count", err)
+	case errors.Is(err, shortener.ErrUnavailable):
+		s.faults.report("store", err)
+	default:
+		s.faults.report("internal", err)
+	}
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// createdLink is the body of a 201.
+type createdLink struct {
+	Slug      shortener.Slug `json:"slug"`
+	ShortURL  string         `json:"short_url"`
+	URL       string         `json:"url"`
+	CreatedAt time.Time      `json:"created_at"`
+	ExpiresAt *time.Time     `json:"expires_at"` // null is never
+}
+
+// refusedForm is a refusal with what the form needs to be shown again.
+type refusedForm struct {
+	err  error
+	who  quota.Client
+	read bool   // whether the request got past the throttle and may cost a look into the store
+	url  string // what was typed, as far as it was read
+}
+
+func (e *refusedForm) Error() string { return e.err.Error() }
+func (e *refusedForm) Unwrap() error { return e.err }
+
+// create makes a link. The order of its steps is a promise: what comes from a
+// foreign page spends nothing; a refusal by the throttle reads no body and
+// touches no store; a body that is refused costs a token and never a unit of
+// quota; the quota decides last, in the store.
+func (s *server) create(w http.ResponseWriter, r *http.Request) error {
+	if s.crossOrigin.Check(r) != nil {
+		return newProblem(http.StatusForbidden, "forbidden", "Another site sent this request. Use the form of this one, or a program that is not a browser.")
+	}
+	caller := s.clients.find(r)
+	s.proxies.observe(caller, r)
+	who := quota.ClientOf(caller.addr)
+	if wait, ok := s.throttle.Allow(who); !ok {
+		return &refusedForm{err: &limitedError{wait: wait}}
+	}
+	wanted, err := readNewLink(w, r)
+	if err != nil {
+		return &refusedForm{err: err, who: who, read: true, url: wanted.URL}
+	}
+	link, err := s.service.Create(r.Context(), who, wanted)
+	if err != nil {
+		return &refusedForm{err: s.limited(err, who), who: who, read: true, url: wanted.URL}
+	}
+	return s.writeCreated(w, r, link)
+}
+
+// limited turns a refusal for want of quota into one that says how long to wait:
+// until the counter starts anew, or for the throttle where that takes longer.
+func (s *server) limited(err error, who quota.Client) error {
+	var exceeded *quota.ExceededError
+	if !errors.As(err, &exceeded) {
+		return err
+	}
+	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))}
+}
+
+func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link shortener.Link) error {
+	short := s.short + string(link.Slug)
+	h := w.Header()
+	h.Set("Location", short)
+	h.Set("Vary", "Accept")
+	switch negotiate(r.Header["Accept"]) {
+	case formatHTML:
+		return writePage(w, r, http.StatusCreated, func(page *bytes.Buffer) error {
+			return s.pages.result(page, resultPage{ShortURL: short, Destination: link.Destination, ExpiresAt: link.ExpiresAt})
+		})
+	case formatText:
+		write(w, r, http.StatusCreated, mediaText, []byte(short+"\n"))
+		return nil
+	}
+	created := createdLink{Slug: link.Slug, ShortURL: short, URL: link.Destination, CreatedAt: link.CreatedAt}
+	if !link.ExpiresAt.IsZero() {
+		created.ExpiresAt = &link.ExpiresAt
+	}
+	return writeJSON(w, r, http.StatusCreated, mediaJSON, created)
+}

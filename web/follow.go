@@ -1,0 +1,62 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"snip/shortener"
+)
+
+// follow redirects to a link's destination. It is the path that everything else
+// is kept out of the way of: no middleware, no log line, header keys set in
+// their canonical form without going through Set.
+func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
+	link, err := s.find(r.Context(), strings.TrimPrefix(r.URL.Path, "/"))
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h["Location"] = []string{shortener.Location(link.Destination)}
+	h["Cache-Control"] = noStore
+	h["Content-Length"] = noBody
+	w.WriteHeader(s.redirectStatus)
+	return nil
+}
+
+// trailing is what programs that turn text into links take along from the
+// sentence around them. No slug ends with any of it.
+const trailing = ".,;:!?'\")]}>*" + "…。，、；：！？）］｝〉》」』】" + "’”»›"
+
+// find looks the slug up that a decoded path names. Mail programs append a
+// slash, and punctuation is left off only where nothing was found with it.
+func (s *server) find(ctx context.Context, path string) (shortener.Link, error) {
+	text := strings.TrimSuffix(path, "/")
+	link, err := s.lookUp(ctx, text)
+	if !errors.Is(err, shortener.ErrNotFound) {
+		return link, err
+	}
+	bare := strings.TrimRight(text, trailing)
+	if bare == text {
+		return link, err
+	}
+	return s.lookUp(ctx, bare)
+}
+
+// lookUp does not ask the store for what cannot be a slug.
+func (s *server) lookUp(ctx context.Context, text string) (shortener.Link, error) {
+	slug, ok := shortener.ParseSlug(text)
+	if !ok {
+		return shortener.Link{}, shortener.ErrNotFound
+	}
+	link, err := s.service.Follow(ctx, slug)
+	switch {
+	case err == nil, errors.Is(err, shortener.ErrNotFound), errors.Is(err, shortener.ErrGone),
+		errors.Is(err, shortener.ErrUnavailable), errors.Is(err, context.Canceled):
+		return link, err
+	default:
+		return link, fmt.Errorf("%w: follow: %w", shortener.ErrUnavailable, err)
+	}
+}

@@ -1,0 +1,26 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"snip/quota"
+)
+
+// home shows the form.
+func (s *server) home(w http.ResponseWriter, r *http.Request) error {
+	return writePage(w, r, http.StatusOK, func(page *bytes.Buffer) error {
+		return s.pages.form(page, formPage{Allowance: s.allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))})
+	})
+}
+
+// allowance returns what a page says of the client's allowance, or nil when it
+// cannot be read: a page without it is better than none.
+func (s *server) allowance(ctx context.Context, who quota.Client) *allowanceView {
+	a, err := s.service.Allowance(ctx, who)
+	if err != nil {
+		return nil
+	}
+	return s.viewOf(a)
+}

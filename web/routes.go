@@ -1,0 +1,142 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"snip/shortener"
+)
+
+// handler answers a request, or returns an error that becomes the answer.
+type handler func(s *server, w http.ResponseWriter, r *http.Request) error
+
+// route is one path and all that may be done there.
+type route struct {
+	path    string // in echo's notation
+	methods []string
+	handle  handler
+}
+
+// routes is the whole surface: the router and the reserved slugs are made of it.
+func routes() []route {
+	read := []string{http.MethodGet, http.MethodHead}
+	return []route{
+		{"/", read, (*server).home},
+		{"/api/links", []string{http.MethodPost}, (*server).create},
+		{"/api/quota", read, (*server).quota},
+		{"/healthz", read, (*server).healthz},
+		{"/readyz", read, (*server).readyz},
+		{"/-/*", read, (*server).asset},
+		{"/*", read, (*server).follow},
+	}
+}
+
+// refused are the methods that every route answers with 405 unless it has them.
+// Without a handler of its own for each, echo goes on to a wider route, so that
+// GET /api/links would be the look-up of a slug, and answers OPTIONS with 204.
+// A method outside the list matches nothing, which echo reports as the same
+// error.
+var refused = []string{
+	http.MethodConnect, http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions,
+	http.MethodPatch, http.MethodPost, http.MethodPut, http.MethodTrace, echo.PROPFIND, echo.REPORT,
+}
+
+// router returns the routes as echo serves them. No middleware: it would run for
+// wrong methods and redirects too, and a method override or a cleaned path would
+// open other ways to a creation than the one that is limited.
+func (s *server) router() http.Handler {
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard) // what is worth a line goes to our own log
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.HTTPErrorHandler = s.refuse // echo's own does not unwrap
+	s.allow = make(map[string]string)
+	for _, route := range routes() {
+		s.allow[route.path] = strings.Join(route.methods, ", ")
+		handle := s.guard(route.handle)
+		for _, method := range refused {
+			if slices.Contains(route.methods, method) {
+				e.Add(method, route.path, handle)
+			} else {
+				e.Add(method, route.path, func(echo.Context) error { return echo.ErrMethodNotAllowed })
+			}
+		}
+	}
+	return e
+}
+
+// panicError is a panic on its way to the log.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return "panic in a handler" }
+
+// guard turns a panic into an error, but for the one that asks net/http to drop
+// the connection.
+func (s *server) guard(handle handler) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if value := recover(); value == http.ErrAbortHandler {
+				panic(value)
+			} else if value != nil {
+				err = &panicError{value: value, stack: debug.Stack()}
+			}
+		}()
+		return handle(s, c.Response(), c.Request())
+	}
+}
+
+// prefixOf returns the public URL's path as it stands in a request, without a
+// slash at its end.
+func prefixOf(public *url.URL) string { return strings.TrimRight(public.EscapedPath(), "/") }
+
+// withoutPrefix serves requests with and without the prefix: the proxy in front
+// may strip it or not.
+func withoutPrefix(prefix string, next http.Handler) http.Handler {
+	if prefix == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest, ok := strings.CutPrefix(r.URL.EscapedPath(), prefix)
+		if !ok || rest != "" && rest[0] != '/' {
+			next.ServeHTTP(w, r)
+			return
+		}
+		path, err := url.PathUnescape(rest)
+		if err != nil { // no server hands on such a path
+			next.ServeHTTP(w, r)
+			return
+		}
+		if rest == "" {
+			path, rest = "/", "/"
+		}
+		stripped, u := *r, *r.URL
+		u.Path, u.RawPath = path, rest
+		stripped.URL = &u
+		next.ServeHTTP(w, &stripped)
+	})
+}
+
+// ReservedSlugs returns the slugs that name a route or the public URL's path
+// prefix, from the same table that the router is made of.
+func ReservedSlugs(public *url.URL) []string {
+	var reserved []string
+	add := func(path string) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		if _, ok := shortener.ParseSlug(name); ok && !slices.Contains(reserved, name) {
+			reserved = append(reserved, name)
+		}
+	}
+	for _, route := range routes() {
+		add(route.path)
+	}
+	add(public.Path)
+	return reserved
+}
