@@ -40,8 +40,9 @@ lint:
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
-bench: ## Measure creations and redirects; see bench/
-	cd bench && go test -run '^$$' -bench . -benchmem ./...
+bench: build ## Measure bin/snip against bare net/http and the disk; ARGS=-quick tries it out
+	@command -v wrk >/dev/null || $(call install,wrk) || { echo "wrk is missing: install wrk."; exit 1; }
+	@cd bench && go run . -snip ../bin/snip -dir "$${TMPDIR:-../bin}" $(ARGS)
 
 build: ## Build the static binary bin/snip
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/snip ./cmd/snip

@@ -43,8 +43,8 @@ func (p *proxyWatch) observe(c caller, r *http.Request) {
 	defer p.mu.Unlock()
 	if c.listed && !c.resolved && !p.unreadable {
 		p.unreadable = true
-		p.log.Warn("a trusted proxy sent no client address that could be read; its clients share one allowance",
-			"proxy", c.peer, "header", p.headers[0], "setting", "--client-ip-header")
+		p.log.Warn("a trusted proxy sent no client address that could be read, so its clients share one allowance: set --client-ip-header to the header that it sends",
+			"proxy", c.peer, "header", p.headers[0])
 	}
 	if p.unlisted {
 		return
@@ -63,8 +63,8 @@ func (p *proxyWatch) observe(c caller, r *http.Request) {
 	}
 	if p.suspected >= watchShare {
 		p.unlisted = true
-		p.log.Warn("nearly all creations come from one private address that forwards them; its clients share one allowance unless it is listed",
-			"peer", p.suspect, "setting", "--trusted-proxies")
+		p.log.Warn("nearly all creations come from one private address that forwards them, so all visitors share one allowance: if it is your proxy, list it with --trusted-proxies",
+			"peer", p.suspect)
 	}
 	p.seen, p.suspected, p.suspect = 0, 0, netip.Addr{}
 }

@@ -111,7 +111,6 @@ func TestSettings(t *testing.T) {
 		{"--trusted-proxies=::ffff:10.0.0.0/104", "neither an address"},
 		{"--client-ip-header=cf-connecting-ip", ""},
 		{"--client-ip-header=", "name of a header"},
-		{"--client-ip-header=Forwarded", "not supported"},
 		{"--redirect-status=307", ""},
 		{"--redirect-status=303", "301, 302, 307 or 308"},
 		{"--throttle-every=0", ""},

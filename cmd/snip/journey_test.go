@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -172,8 +173,10 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGTERM)
-	if err := p.wait(); err == nil {
-		t.Errorf("it drained:\n%s", p.log())
+	err := p.wait()
+	end, _ := errors.AsType[*exec.ExitError](err)
+	if end == nil || end.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %v:\n%s", err, p.log())
 	}
 }
 

@@ -134,13 +134,7 @@ func parseHeaderName(text string) (string, error) {
 	if !httpguts.ValidHeaderFieldName(text) {
 		return "", errors.New("the name of a header is needed, such as X-Forwarded-For")
 	}
-	name := http.CanonicalHeaderKey(text)
-	if name == "Forwarded" {
-		// RFC 7239 has a grammar of its own, and reading it as a list of
-		// addresses would give every client behind the proxy one identity.
-		return "", errors.New("the Forwarded header is not supported; let the proxy send X-Forwarded-For")
-	}
-	return name, nil
+	return http.CanonicalHeaderKey(text), nil
 }
 
 func parsePrefixes(text string) ([]netip.Prefix, error) {
