@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -110,6 +111,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	if status != http.StatusServiceUnavailable {
 		t.Fatalf("with a full disk: status %d", status)
+	}
+	refused := mustAsk(t, http.StatusServiceUnavailable, "POST", p.url+"/api/links",
+		"application/json", `{"url":"https://example.org/`+strings.Repeat("x", 8000)+`"}`)
+	if refused.retryAfter != "5" || !strings.Contains(refused.body, `"code":"unavailable"`) {
+		t.Errorf("with a full disk: %+v", refused)
 	}
 	mustAsk(t, http.StatusServiceUnavailable, "GET", p.url+"/readyz", "", "")
 	mustAsk(t, http.StatusFound, "GET", p.url+before, "", "")

@@ -51,7 +51,7 @@ func TestRealDestinations(t *testing.T) {
 func TestServiceDay(t *testing.T) {
 	t.Parallel()
 	destinations := realDestinations(t)
-	withinOneDay(func() {
+	withinOneDay(t, func() error {
 		dir := t.TempDir()
 		p := start(t, dir, "--throttle-every=0", "--trusted-proxies=127.0.0.1/32")
 		c := newCaller(t, p)
@@ -65,40 +65,29 @@ func TestServiceDay(t *testing.T) {
 			network := client / 3 // three neighbours in each /24
 			address := fmt.Sprintf("198.%d.%d.%d", 18+network>>8, network&0xff, 1+client%3)
 			status, _, err := c.create(address, destination)
-			if err != nil {
-				t.Fatal(err)
+			switch {
+			case err != nil:
+				return err
+			case status == http.StatusTooManyRequests:
+				continue
+			case status != http.StatusCreated:
+				return fmt.Errorf("status %d", status)
+			case made >= 900 && byNetwork[network] > 0:
+				return fmt.Errorf("link %d was not the first of its network", made+1)
 			}
-			switch status {
-			case http.StatusCreated:
-				if made >= 900 && byNetwork[network] > 0 {
-					t.Errorf("link %d was not the first of its network", made+1)
-				}
-				made++
-				byClient[client]++
-				byNetwork[network]++
-			case http.StatusTooManyRequests:
-			default:
-				t.Fatalf("status %d", status)
-			}
-		}
-		if made != 1000 {
-			t.Errorf("%d links, want 1,000", made)
-		}
-		for client, n := range byClient {
-			if n > 50 {
-				t.Errorf("client %d made %d links", client, n)
-			}
-		}
-		for network, n := range byNetwork {
-			if n > 250 {
-				t.Errorf("network %d made %d links", network, n)
+			made++
+			byClient[client]++
+			byNetwork[network]++
+			if byClient[client] > 50 || byNetwork[network] > 250 {
+				return fmt.Errorf("client %d made %d links, its network %d", client, byClient[client], byNetwork[network])
 			}
 		}
 		if err := p.stop(); err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if links := len(audit(t, filepath.Join(dir, "snip.db")).slugs); links != made {
-			t.Errorf("%d links in the file, %d were made", links, made)
+		if stored := len(audit(t, filepath.Join(dir, "snip.db")).slugs); made != 1000 || stored != 1000 {
+			return fmt.Errorf("%d links were made and %d are in the file, want 1,000", made, stored)
 		}
+		return nil
 	})
 }

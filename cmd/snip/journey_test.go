@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -20,9 +21,10 @@ import (
 
 // answer is what a test looks at of a response.
 type answer struct {
-	status   int
-	location string
-	body     string
+	status     int
+	location   string
+	retryAfter string
+	body       string
 }
 
 // ask sends one request and follows no redirect. It may be called from any
@@ -41,7 +43,12 @@ func ask(method, address, contentType, body string) (answer, error) {
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header.Get("Location"), string(text)}, err
+	return answer{
+		status:     response.StatusCode,
+		location:   response.Header.Get("Location"),
+		retryAfter: response.Header.Get("Retry-After"),
+		body:       string(text),
+	}, err
 }
 
 func mustAsk(t *testing.T, want int, method, address, contentType, body string) answer {
@@ -80,37 +87,44 @@ func create(t *testing.T, p *process, destination string) string {
 // A link and the allowance it took outlive the process, however that ends.
 func TestLinksAndAllowanceOutliveTheProcess(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	limits := []string{"--throttle-every=0", "--quota-client=3"}
-	const destination = "https://example.org/a?b=%2B#c"
+	withinOneDay(t, func() error {
+		dir := t.TempDir()
+		limits := []string{"--throttle-every=0", "--quota-client=3"}
+		const destination = "https://example.org/a?b=%2B#c"
 
-	first := start(t, dir, limits...)
-	path := create(t, first, destination)
-	create(t, first, "https://example.org/second")
-	if err := first.stop(); err != nil {
-		t.Fatalf("SIGTERM: %v", err)
-	}
+		first := start(t, dir, limits...)
+		path := create(t, first, destination)
+		create(t, first, "https://example.org/second")
+		if err := first.stop(); err != nil {
+			return fmt.Errorf("SIGTERM: %w", err)
+		}
 
-	second := start(t, dir, limits...)
-	if got := mustAsk(t, http.StatusFound, "GET", second.url+path, "", ""); got.location != destination {
-		t.Errorf("it leads to %q, want %q", got.location, destination)
-	}
-	create(t, second, "https://example.org/third")
-	second.kill()
+		second := start(t, dir, limits...)
+		if got := mustAsk(t, http.StatusFound, "GET", second.url+path, "", ""); got.location != destination {
+			return fmt.Errorf("it leads to %q, want %q", got.location, destination)
+		}
+		create(t, second, "https://example.org/third")
+		second.kill()
 
-	third := start(t, dir, limits...)
-	mustAsk(t, http.StatusFound, "GET", third.url+path, "", "")
-	refused := mustAsk(t, http.StatusTooManyRequests, "POST", third.url+"/api/links",
-		"application/x-www-form-urlencoded", "url=https%3A%2F%2Fexample.org%2Ffourth")
-	if !strings.Contains(refused.body, "rate_limited") || !strings.Contains(refused.body, "3 links") {
-		t.Errorf("refused with %s", refused.body)
-	}
-	if err := third.stop(); err != nil {
-		t.Error(err)
-	}
-	if log := third.log(); strings.Count(log, "127.0.0.1") != 1 { // its own address, as it starts
-		t.Errorf("the log names a client:\n%s", log)
-	}
+		third := start(t, dir, limits...)
+		mustAsk(t, http.StatusFound, "GET", third.url+path, "", "")
+		refused, err := ask("POST", third.url+"/api/links",
+			"application/x-www-form-urlencoded", "url=https%3A%2F%2Fexample.org%2Ffourth")
+		if err != nil {
+			return err
+		}
+		if refused.status != http.StatusTooManyRequests ||
+			!strings.Contains(refused.body, "rate_limited") || !strings.Contains(refused.body, "3 links") {
+			return fmt.Errorf("the fourth link of a day was answered with %d %s", refused.status, refused.body)
+		}
+		if err := third.stop(); err != nil {
+			return err
+		}
+		if log := third.log(); strings.Count(log, "127.0.0.1") != 1 { // its own address, as it starts
+			return fmt.Errorf("the log names a client:\n%s", log)
+		}
+		return nil
+	})
 }
 
 // halfRequest sends a creation up to the first byte of its body, and returns when

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"snip/shortener/boltstore"
 )
@@ -78,7 +79,8 @@ func newSite(t *testing.T, args ...string) site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.store.Close() })
-	if s.Handler, err = newHandler(c, s.store, slog.New(slog.DiscardHandler)); err != nil {
+	noon := func() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
+	if s.Handler, err = newHandler(c, s.store, noon, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -121,39 +123,37 @@ func (s site) finish(t *testing.T, want int) {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	const requests, clients, seed = 10_000, 200, 7
-	withinOneDay(func() {
-		s := newSite(t, "--quota-client=20", "--quota-network=50", "--quota-service=1500", "--quota-newcomers=30")
-		l := limits{
-			client: 20, network: 50, service: 1500, newcomers: 30,
-			byClient: map[int]int{}, byNetwork: map[int]int{}, slugs: map[string]bool{},
+	s := newSite(t, "--quota-client=20", "--quota-network=50", "--quota-service=1500", "--quota-newcomers=30")
+	l := limits{
+		client: 20, network: 50, service: 1500, newcomers: 30,
+		byClient: map[int]int{}, byNetwork: map[int]int{}, slugs: map[string]bool{},
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	answers := map[int]int{}
+	for i := range requests {
+		// The later clients come late, so that newcomers meet the reserve.
+		client := random.IntN(min(clients, 100+i/30))
+		r := request{client: client, network: client / 4, destination: fmt.Sprintf("https://example.org/%d", i)}
+		switch random.IntN(10) {
+		case 0:
+			r.destination = "nonsense"
+		case 1:
+			r.destination = "http://127.0.0.1/"
+		case 2, 3:
+			r.slug = fmt.Sprintf("slug-%d", random.IntN(300))
 		}
-		random := rand.New(rand.NewPCG(seed, 0))
-		answers := map[int]int{}
-		for i := range requests {
-			// The later clients come late, so that newcomers meet the reserve.
-			client := random.IntN(min(clients, 100+i/30))
-			r := request{client: client, network: client / 4, destination: fmt.Sprintf("https://example.org/%d", i)}
-			switch random.IntN(10) {
-			case 0:
-				r.destination = "nonsense"
-			case 1:
-				r.destination = "http://127.0.0.1/"
-			case 2, 3:
-				r.slug = fmt.Sprintf("slug-%d", random.IntN(300))
-			}
-			want := l.answer(r)
-			if got, _ := s.create(t, r); got != want {
-				t.Fatalf("request %d, seed %d: %+v was answered with %d, want %d", i, seed, r, got, want)
-			}
-			answers[want]++
+		want := l.answer(r)
+		if got, _ := s.create(t, r); got != want {
+			t.Fatalf("request %d, seed %d: %+v was answered with %d, want %d", i, seed, r, got, want)
 		}
-		for _, status := range []int{201, 400, 409, 429} {
-			if answers[status] == 0 {
-				t.Errorf("no request of the sequence was to be answered with %d", status)
-			}
+		answers[want]++
+	}
+	for _, status := range []int{201, 400, 409, 429} {
+		if answers[status] == 0 {
+			t.Errorf("no request of the sequence was to be answered with %d", status)
 		}
-		s.finish(t, l.all)
-	})
+	}
+	s.finish(t, l.all)
 }
 
 // TestRace sends many creations at once where one unit is left.
@@ -182,37 +182,35 @@ func TestRace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withinOneDay(func() {
-				s := newSite(t, c.args...)
-				first := c.client(1)
-				if c.before > 50 {
-					first = request{client: 255, network: 999}
+			s := newSite(t, c.args...)
+			first := c.client(1)
+			if c.before > 50 {
+				first = request{client: 255, network: 999}
+			}
+			first.destination = "https://example.org/"
+			for range c.before {
+				if status, _ := s.create(t, first); status != http.StatusCreated {
+					t.Fatalf("status %d", status)
 				}
-				first.destination = "https://example.org/"
-				for range c.before {
-					if status, _ := s.create(t, first); status != http.StatusCreated {
-						t.Fatalf("status %d", status)
-					}
-				}
-				var mu sync.Mutex
-				answers := map[int]int{}
-				var wg sync.WaitGroup
-				for i := range c.callers {
-					wg.Go(func() {
-						r := c.client(i)
-						r.destination = "https://example.org/"
-						status, _ := s.create(t, r)
-						mu.Lock()
-						answers[status]++
-						mu.Unlock()
-					})
-				}
-				wg.Wait()
-				if answers[http.StatusCreated] != 1 || answers[http.StatusTooManyRequests] != c.callers-1 {
-					t.Errorf("answers %v, want one 201 and the rest 429", answers)
-				}
-				s.finish(t, c.before+1)
-			})
+			}
+			var mu sync.Mutex
+			answers := map[int]int{}
+			var wg sync.WaitGroup
+			for i := range c.callers {
+				wg.Go(func() {
+					r := c.client(i)
+					r.destination = "https://example.org/"
+					status, _ := s.create(t, r)
+					mu.Lock()
+					answers[status]++
+					mu.Unlock()
+				})
+			}
+			wg.Wait()
+			if answers[http.StatusCreated] != 1 || answers[http.StatusTooManyRequests] != c.callers-1 {
+				t.Errorf("answers %v, want one 201 and the rest 429", answers)
+			}
+			s.finish(t, c.before+1)
 		})
 	}
 }

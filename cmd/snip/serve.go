@@ -48,7 +48,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 			return err
 		}
 	}
-	handler, err := newHandler(c, store, log)
+	handler, err := newHandler(c, store, time.Now, log)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func acceptClock(ctx context.Context, store *boltstore.Store, log *slog.Logger) 
 	return nil
 }
 
-func newHandler(c config, store shortener.Store, log *slog.Logger) (http.Handler, error) {
-	throttle, err := newThrottle(c.throttle)
+func newHandler(c config, store shortener.Store, now func() time.Time, log *slog.Logger) (http.Handler, error) {
+	throttle, err := newThrottle(c.throttle, now)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func newHandler(c config, store shortener.Store, log *slog.Logger) (http.Handler
 			Policy:       c.policy,
 			Destinations: c.destinations,
 			Reserved:     web.ReservedSlugs(c.publicURL),
-			Now:          time.Now,
+			Now:          now,
 		}),
 		Throttle:       throttle,
 		Rules:          web.Rules{Daily: c.policy.Client, Every: c.throttle.Every},
@@ -118,16 +118,16 @@ func newHandler(c config, store shortener.Store, log *slog.Logger) (http.Handler
 		ClientIPHeader: c.header,
 		RedirectStatus: c.redirect,
 		Log:            log,
-		Now:            time.Now,
+		Now:            now,
 	})
 }
 
 // newThrottle returns nil, which admits everyone, when the throttle is off.
-func newThrottle(c quota.ThrottleConfig) (*quota.Throttle, error) {
+func newThrottle(c quota.ThrottleConfig, now func() time.Time) (*quota.Throttle, error) {
 	if c.Every == 0 {
 		return nil, nil
 	}
-	c.Now = time.Now
+	c.Now = now
 	return quota.NewThrottle(c)
 }
 
