@@ -57,6 +57,7 @@ type Store struct {
 
 	reported string // the fault that was logged last; the writer's own
 
+	cache   *cache
 	queue   chan *operation
 	closing chan struct{}
 	closed  sync.Once
@@ -88,6 +89,7 @@ func Open(path string, o Options) (*Store, error) {
 		options:  o,
 		patience: patience,
 		db:       db,
+		cache:    newCache(),
 		queue:    make(chan *operation, queueLength),
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
@@ -119,8 +121,12 @@ func (s *Store) view(read func(*bbolt.Tx) error) error {
 }
 
 // Get implements [shortener.Store].
-func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Link, err error) {
-	err = s.view(func(tx *bbolt.Tx) error {
+func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	link, ok := s.cache.get(slug)
+	if ok {
+		return link, nil
+	}
+	err := s.view(func(tx *bbolt.Tx) error {
 		links, err := bucket(tx, linksName)
 		if err != nil {
 			return err
@@ -130,6 +136,10 @@ func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Li
 			return shortener.ErrNotFound
 		}
 		link, err = decodeLink(slug, raw)
+		if err == nil {
+			// Under the lock that opening the file again waits for.
+			s.cache.put(link)
+		}
 		return err
 	})
 	return link, err

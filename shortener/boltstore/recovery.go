@@ -78,6 +78,7 @@ func (s *Store) reopen() error {
 func (s *Store) swap() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cache.clear()
 	if s.db != nil {
 		if err := s.db.Close(); err != nil {
 			s.options.Log.Error("close the store before opening it again", "store", s.path, "err", err)
