@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+)
+
+// creations measures making links, each of them counted and on the disk before
+// it is acknowledged, beside the disk's own flush. Afterwards the server is
+// killed and started again, and everything acknowledged must be there.
+func (b *bench) creations(ctx context.Context, t *table) error {
+	const store = "creations.db"
+	settings := append(huge, unthrottled)
+	snip, err := b.startSnip(ctx, store, settings...)
+	if err != nil {
+		return err
+	}
+	defer snip.kill()
+	made := &creation{bench: b, server: snip}
+	one, sixteen := made.cell("snip, 1 connection", 1), made.cell("snip, 16 connections", 16)
+	sixtyFour, many := made.cell("snip, 64 connections", 64), made.cell("snip, 256 connections", 256)
+	appended := &cell{name: "fdatasync, 4 KiB appended", measure: b.flushes(true)}
+	overwritten := &cell{name: "fdatasync, 4 KiB overwritten", measure: b.flushes(false)}
+	if err := b.inTurn(ctx, "creations", appended, overwritten, one, sixteen, sixtyFour, many); err != nil {
+		return err
+	}
+	snip.kill()
+	again, err := b.startSnip(ctx, store, settings...)
+	if err != nil {
+		return err
+	}
+	defer again.kill()
+	counted, err := made.check(ctx, again)
+	if err != nil {
+		return fmt.Errorf("creations: %w", err)
+	}
+	t.series("creations, counted and durable", "to 1 connection")
+	t.row(appended, nil)
+	t.row(overwritten, nil)
+	t.row(one, nil)
+	for _, c := range []*cell{sixteen, sixtyFour, many} {
+		t.row(c, one)
+	}
+	t.note("creations: %s acknowledged; after a kill and a new start %s are counted (up to %s were cut off unanswered at the ends of runs), and %d of %d samples lead on",
+		whole(float64(made.acknowledged)), whole(float64(counted)), whole(float64(made.cutOff)), len(made.samples), len(made.samples))
+	t.target("creations at 64 connections to 1", sixtyFour.rate.over(one.rate), 5)
+	return nil
+}
+
+// creation keeps account of the links that were made.
+type creation struct {
+	bench        *bench
+	server       *server
+	runs         int
+	acknowledged int
+	cutOff       int // at most so many requests had no answer when their run ended
+	samples      []string
+}
+
+func (m *creation) cell(name string, connections int) *cell {
+	return &cell{
+		name: name,
+		measure: func(ctx context.Context, d time.Duration) (result, error) {
+			m.runs++
+			r, err := m.bench.run(ctx, load{"create.lua", m.server, "/api/links", connections, []string{fmt.Sprint("run", m.runs)}}, d)
+			m.acknowledged += r.answers
+			m.cutOff += connections
+			m.samples = append(m.samples, r.samples...)
+			return r, err
+		},
+	}
+}
+
+// check compares what was acknowledged with what the server finds in its file.
+// wrk drops its connections at the end of a run, each with a request under way:
+// such a link may have been made without an answer, so the count may be higher
+// by that many and never lower.
+func (m *creation) check(ctx context.Context, s *server) (counted int, err error) {
+	if counted, err = s.used(ctx); err != nil {
+		return 0, err
+	}
+	if counted < m.acknowledged || counted > m.acknowledged+m.cutOff {
+		return 0, fmt.Errorf("%d links were acknowledged and up to %d cut off, but %d are counted", m.acknowledged, m.cutOff, counted)
+	}
+	for _, location := range m.samples {
+		if err := s.follows(ctx, path.Base(location), ""); err != nil {
+			return 0, fmt.Errorf("an acknowledged link is lost: %w", err)
+		}
+	}
+	return counted, nil
+}

@@ -1,0 +1,3 @@
+module snip/bench
+
+go 1.26.0

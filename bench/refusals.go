@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+)
+
+// refusals measures how fast snip says no, to a client that is too fast and to
+// one that has used up its day, beside a bare server that reads the same request
+// and sends the same bytes. Saying no must not write.
+func (b *bench) refusals(ctx context.Context, t *table) error {
+	throttled, err := b.startRefusing(ctx, "throttled.db", append(huge, "--throttle-every", "24h", "--throttle-burst", "1")...)
+	if err != nil {
+		return err
+	}
+	defer throttled.kill()
+	full, err := b.startRefusing(ctx, "full.db", unthrottled, "--quota-client", "1")
+	if err != nil {
+		return err
+	}
+	defer full.kill()
+	cells := append(throttled.cells(b, "throttle"), full.cells(b, "quota")...)
+	if err := b.inTurn(ctx, "refusals", cells...); err != nil {
+		return err
+	}
+	for _, r := range []*refusing{throttled, full} {
+		if err := r.check(ctx); err != nil {
+			return fmt.Errorf("refusals: %w", err)
+		}
+	}
+	t.series("refusals (429), 64 connections", "to bare")
+	for i := 0; i < len(cells); i += 2 {
+		t.row(cells[i], nil)
+		t.row(cells[i+1], cells[i])
+	}
+	t.note("refusals: no link was made, and neither the size nor the time of a data file has changed")
+	return nil
+}
+
+// refusing is a server that refuses its only client from now on, and a bare one
+// that answers with the same bytes.
+type refusing struct {
+	snip, bare *server
+	file       string
+	before     os.FileInfo
+}
+
+func (b *bench) startRefusing(ctx context.Context, store string, settings ...string) (_ *refusing, err error) {
+	r := &refusing{file: filepath.Join(b.dir, store)}
+	defer func() {
+		if err != nil {
+			r.kill()
+		}
+	}()
+	if r.snip, err = b.startSnip(ctx, store, settings...); err != nil {
+		return nil, err
+	}
+	first, err := r.snip.create(ctx, "https://example.org/first")
+	if err != nil {
+		return nil, err
+	}
+	second, err := r.snip.create(ctx, "https://example.org/refused")
+	if err != nil {
+		return nil, err
+	}
+	if first.Status != http.StatusCreated || second.Status != http.StatusTooManyRequests {
+		return nil, fmt.Errorf("one link was to be made and the next refused, but the answers are %d and %d", first.Status, second.Status)
+	}
+	if r.bare, err = b.startBare(ctx, second, http.MethodPost, "/api/links"); err != nil {
+		return nil, err
+	}
+	r.before, err = os.Stat(r.file)
+	return r, err
+}
+
+func (r *refusing) cells(b *bench, layer string) []*cell {
+	return []*cell{
+		b.loaded("bare net/http, as the "+layer, load{"refuse.lua", r.bare, "/api/links", 64, nil}),
+		b.loaded("snip, by the "+layer, load{"refuse.lua", r.snip, "/api/links", 64, nil}),
+	}
+}
+
+// check fails unless the first link is the only one and the file is as it was.
+func (r *refusing) check(ctx context.Context) error {
+	after, err := os.Stat(r.file)
+	if err != nil {
+		return err
+	}
+	if after.Size() != r.before.Size() || !after.ModTime().Equal(r.before.ModTime()) {
+		return fmt.Errorf("%s was written while everything was refused", r.file)
+	}
+	used, err := r.snip.used(ctx)
+	if err == nil && used != 1 {
+		err = fmt.Errorf("%d links are counted where 1 was made", used)
+	}
+	return err
+}
+
+func (r *refusing) kill() {
+	for _, s := range []*server{r.snip, r.bare} {
+		if s != nil {
+			s.kill()
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// figures are one measurement of each round, in order.
+type figures []float64
+
+// median is that of the values, between the middle two when they are even.
+func (f figures) median() float64 {
+	sorted := slices.Sorted(slices.Values(f))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// over returns the ratios round by round, which a change of the machine's speed
+// between rounds leaves alone.
+func (f figures) over(g figures) figures {
+	ratios := make(figures, len(f))
+	for i := range f {
+		ratios[i] = f[i] / g[i]
+	}
+	return ratios
+}
+
+// show writes median (least-most), with format for each.
+func (f figures) show(format func(float64) string) string {
+	return fmt.Sprintf("%s (%s-%s)", format(f.median()), format(slices.Min(f)), format(slices.Max(f)))
+}
+
+// whole writes 12345.6 as 12,346.
+func whole(v float64) string {
+	digits := fmt.Sprintf("%.0f", v)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func hundredths(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+// table is what a run prints.
+type table struct {
+	heading string
+	rows    []string // columns are separated by tabs
+	notes   []string
+	targets []string
+}
+
+// series begins a block; ratio is the heading of its second column of figures.
+func (t *table) series(name, ratio string) {
+	t.rows = append(t.rows, "\t\t\t\t\t", strings.Join([]string{name, "per second", ratio, "p50 ms", "p99 ms", "CPU µs"}, "\t"))
+}
+
+// row adds a cell, with its ratio to another one unless that is nil.
+func (t *table) row(c, to *cell) {
+	ratio, cpu := "", ""
+	if to != nil {
+		ratio = c.rate.over(to.rate).show(hundredths)
+	}
+	if c.cpu.median() > 0 {
+		cpu = fmt.Sprintf("%.1f", c.cpu.median())
+	}
+	if c.busy.median() > 0.9 {
+		t.note("%s: wrk was at the limit of its core, so the figure is a floor", c.name)
+	}
+	t.rows = append(t.rows, strings.Join([]string{"  " + c.name, c.rate.show(whole), ratio,
+		hundredths(c.p50.median()), hundredths(c.p99.median()), cpu}, "\t"))
+}
+
+// note adds a finding that is not a figure of a cell.
+func (t *table) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+// target compares the median of the ratios with what is aimed at.
+func (t *table) target(what string, ratios figures, least float64) {
+	verdict := "PASS"
+	if ratios.median() < least {
+		verdict = "MISS"
+	}
+	t.targets = append(t.targets, fmt.Sprintf("%s  %s: %s, at least %.2f wanted", verdict, what, ratios.show(hundredths), least))
+}
+
+func (t *table) print(w io.Writer) error {
+	var aligned strings.Builder
+	columns := tabwriter.NewWriter(&aligned, 0, 0, 3, ' ', 0)
+	for _, row := range t.rows {
+		fmt.Fprintln(columns, row)
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprint(w, t.heading)
+	for line := range strings.Lines(aligned.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", strings.Join(t.notes, "\n"), strings.Join(t.targets, "\n"))
+	return err
+}
