@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"fmt"
 	"net/netip"
 )
 
@@ -79,6 +78,6 @@ const subjectSize = 16
 // Subject returns who is charged at the level for a demand from prefix.
 func (s Secret) Subject(level Level, prefix netip.Prefix) Subject {
 	mac := hmac.New(sha256.New, s[:])
-	fmt.Fprintf(mac, "%s %s", level, prefix)
+	mac.Write(prefix.AppendTo(append([]byte(level), ' ')))
 	return Subject(mac.Sum(nil)[:subjectSize])
 }

@@ -44,12 +44,18 @@ func Used(tx *bbolt.Tx, counters []quota.Counter) ([]int64, error) {
 		return nil, errNoRoot()
 	}
 	used := make([]int64, len(counters))
+	last := lastPeriod{tx: tx}
 	for i, c := range counters {
-		n, err := read(tx, c)
+		bucket, err := last.counters(c.Period, countersOf)
+		if errors.Is(err, ErrNoPeriod) {
+			continue
+		}
+		if err == nil {
+			used[i], err = read(bucket, c)
+		}
 		if err != nil {
 			return nil, err
 		}
-		used[i] = n
 	}
 	return used, nil
 }
@@ -75,22 +81,20 @@ func Apply(tx *bbolt.Tx, charges []quota.Charge) ([]quota.Usage, error) {
 	if err != nil {
 		return nil, err
 	}
+	last := lastPeriod{tx: tx}
 	for i, c := range charges {
-		if err := write(tx, c.Counter, usages[i].Used); err != nil {
+		bucket, err := last.counters(c.Counter.Period, ensureCounters)
+		if err == nil {
+			err = bucket.Put(counterKey(c.Counter), binary.BigEndian.AppendUint64(nil, uint64(usages[i].Used)))
+		}
+		if err != nil {
 			return nil, fmt.Errorf("count at level %s: %w", c.Counter.Level, err)
 		}
 	}
 	return usages, nil
 }
 
-func read(tx *bbolt.Tx, c quota.Counter) (int64, error) {
-	counters, err := countersOf(tx, c.Period)
-	if errors.Is(err, ErrNoPeriod) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
+func read(counters *bbolt.Bucket, c quota.Counter) (int64, error) {
 	raw := counters.Get(counterKey(c))
 	if raw == nil {
 		return 0, nil
@@ -102,12 +106,24 @@ func read(tx *bbolt.Tx, c quota.Counter) (int64, error) {
 	return int64(binary.BigEndian.Uint64(raw)), nil
 }
 
-func write(tx *bbolt.Tx, c quota.Counter, n int64) error {
-	period, err := ensurePeriod(tx, c.Period)
-	if err != nil {
-		return err
+// lastPeriod keeps the bucket that was found last: the charges of a demand mostly
+// share their period, and finding its bucket costs more than a counter in it.
+type lastPeriod struct {
+	tx     *bbolt.Tx
+	label  string
+	bucket *bbolt.Bucket
+}
+
+func (l *lastPeriod) counters(label string, find func(*bbolt.Tx, string) (*bbolt.Bucket, error)) (*bbolt.Bucket, error) {
+	if l.bucket != nil && l.label == label {
+		return l.bucket, nil
 	}
-	return period.Bucket(countersName).Put(counterKey(c), binary.BigEndian.AppendUint64(nil, uint64(n)))
+	bucket, err := find(l.tx, label)
+	if err != nil {
+		return nil, err
+	}
+	l.label, l.bucket = label, bucket
+	return bucket, nil
 }
 
 // countersOf tells a period in which nothing was counted yet, which is zero, from
@@ -126,6 +142,14 @@ func countersOf(tx *bbolt.Tx, period string) (*bbolt.Bucket, error) {
 		return nil, fmt.Errorf("%w: the bucket %q of %s is missing", quota.ErrCannotCount, countersName, period)
 	}
 	return counters, nil
+}
+
+func ensureCounters(tx *bbolt.Tx, period string) (*bbolt.Bucket, error) {
+	p, err := ensurePeriod(tx, period)
+	if err != nil {
+		return nil, err
+	}
+	return p.Bucket(countersName), nil
 }
 
 func errNoRoot() error {

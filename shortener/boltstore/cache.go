@@ -9,9 +9,9 @@ import (
 
 const (
 	// cacheSlots bounds how many links are kept decoded.
-	cacheSlots = 1 << 16
+	cacheSlots = 1 << 14
 	// cacheDestination bounds the destinations that are kept, in bytes. With the
-	// slots it bounds the memory: 45 MiB at the very most, some 15 MiB as links
+	// slots it bounds the memory: 11 MiB at the very most, some 4 MiB as links
 	// usually are.
 	cacheDestination = 512
 )
