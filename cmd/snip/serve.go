@@ -136,13 +136,12 @@ func newThrottle(c quota.ThrottleConfig, now func() time.Time) (*quota.Throttle,
 // nothing is fetched and the store answers under deadlines of its own.
 func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          stdlog.New(serverLog{log}, "", 0),
+		Handler:        handler,
+		ReadTimeout:    10 * time.Second, // of headers too: one deadline to set, not two
+		WriteTimeout:   30 * time.Second,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       stdlog.New(serverLog{log}, "", 0),
 	}
 }
 

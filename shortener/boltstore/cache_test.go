@@ -22,13 +22,14 @@ func TestCache(t *testing.T) {
 	if _, ok := c.get("long"); ok {
 		t.Error("a destination over the bound was kept")
 	}
-	// Twice as many links as slots: whatever a slot holds is found under its own
-	// slug only, and no more are held than there are slots.
+	// Twice as many links as there is room for: each is found under its own slug
+	// only, and no more are held than there is room for.
+	const room = cacheSets * cacheWays
 	held := 0
-	for i := range 2 * cacheSlots {
+	for i := range 2 * room {
 		c.put(shortener.Link{Slug: shortener.Slug(fmt.Sprint(i))})
 	}
-	for i := range 2 * cacheSlots {
+	for i := range 2 * room {
 		slug := shortener.Slug(fmt.Sprint(i))
 		if link, ok := c.get(slug); ok {
 			held++
@@ -37,8 +38,8 @@ func TestCache(t *testing.T) {
 			}
 		}
 	}
-	if held < cacheSlots/2 || held > cacheSlots {
-		t.Errorf("%d links are held in %d slots", held, cacheSlots)
+	if held < room/2 || held > room {
+		t.Errorf("%d links are held where there is room for %d", held, room)
 	}
 	c.clear()
 	if _, ok := c.get("kept"); ok {
