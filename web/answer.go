@@ -129,12 +129,16 @@ func retryAfter(wait time.Duration) string {
 
 // note logs what an operator should know of a refusal: faults of ours, loudly.
 func (s *server) note(err error, r *http.Request) {
-	var panicked *panicError
+	var (
+		panicked *panicError
+		known    *problem
+	)
 	switch {
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		s.log.Debug("the client left before its answer", "status", 499)
 	case errors.As(err, &panicked):
 		s.faults.report("panic", err, "value", panicked.value, "stack", string(panicked.stack))
+	case errors.As(err, &known): // whoever made it has said what there is to say
 	case s.problemOf(err).Status < http.StatusInternalServerError:
 	case errors.Is(err, quota.ErrClock):
 		s.faults.report("clock", err)

@@ -24,6 +24,9 @@ func TestHealth(t *testing.T) {
 		if !strings.Contains(s.log.String(), fault.Error()) {
 			t.Errorf("%v is not in the log:\n%s", fault, s.log)
 		}
+		if strings.Contains(s.log.String(), "internal") {
+			t.Errorf("the fault is logged a second time, as one that nobody knows:\n%s", s.log)
+		}
 		wantAnswer(t, s.do(call{method: "GET", target: "/healthz"}), http.StatusOK, "ok")
 	}
 }
