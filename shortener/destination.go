@@ -189,8 +189,11 @@ func split(text string) (parts, error) {
 	if i := strings.LastIndexByte(p.host, ':'); i > strings.LastIndexByte(p.host, ']') {
 		p.host, p.port = p.host[:i], p.host[i:]
 	}
-	if p.host == "" {
+	switch strings.ToLower(p.host) {
+	case "":
 		return parts{}, errors.New("must have a host after //, as in https://example.org/page")
+	case "http", "https":
+		return parts{}, errors.New("has its scheme twice; write it once, as in https://example.org/page")
 	}
 	return p, nil
 }

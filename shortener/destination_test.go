@@ -163,6 +163,8 @@ func TestParseRefuses(t *testing.T) {
 		{"no scheme, port too high", "example.org:65536/x", "port"},
 
 		{"no slashes", "http:example.org", "must have // after the scheme"},
+		{"scheme twice", "http://http://example.org", "has its scheme twice"},
+		{"scheme twice, mistyped", "https://HTTPS//example.org", "has its scheme twice"},
 		{"one slash", "http:/example.org", "must have // after the scheme"},
 		{"backslashes for slashes", `https:\\example.org`, "must have // after the scheme"},
 		{"slash and backslash", `https:/\example.org`, "must have // after the scheme"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"snip/quota"
@@ -194,6 +196,11 @@ func (s *Service) Ready(ctx context.Context) error {
 // instant is the clock in the precision that every store keeps.
 func (s *Service) instant() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
 
+// rfc3339 is stricter than time.Parse, which takes hours of one digit, a comma
+// before the fraction and offsets of a day.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// parseExpiry reads an instant after now, or the zero time where there is none.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -201,11 +208,15 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	invalid := func(reason string) (time.Time, error) {
 		return time.Time{}, &InvalidError{Field: "expires_at", Kind: ErrInvalidExpiry, Reason: reason}
 	}
+	text = strings.ToUpper(text) // the RFC allows t and z
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if err != nil || !rfc3339.MatchString(text) {
 		return invalid("must be an instant with an offset as in RFC 3339, such as 2030-01-31T18:00:00+09:00")
 	}
-	if t = t.UTC().Truncate(time.Microsecond); !t.After(now) {
+	switch t = t.UTC().Truncate(time.Microsecond); {
+	case t.Year() > 9999: // by its offset; no answer could show it, and the link would be there
+		return invalid("must lie before the year 10000 in UTC")
+	case !t.After(now):
 		return invalid("must lie in the future")
 	}
 	return t, nil

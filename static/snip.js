@@ -126,7 +126,7 @@ function enhance(form) {
         $('remaining').textContent = remaining;
       }
       $('daily').hidden = limit === null;
-      $('left').hidden = limit === null;
+      $('left').hidden = limit === null || (!open && remaining > 0); // a wider limit is reached
       $('opens').hidden = open;
       $('fresh').hidden = !open || limit === null;
       for (const time of $('allowance').querySelectorAll('time')) show(time, new Date(resets_at));

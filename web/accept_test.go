@@ -1,6 +1,9 @@
 package web
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
@@ -36,4 +39,32 @@ func TestNegotiate(t *testing.T) {
 			t.Errorf("%q: %d, want %d", row.accept, got, row.want)
 		}
 	}
+}
+
+// Whatever a header says, the format is one of ours, two lines mean what one with
+// a comma does, and only a format that is named or covered by a wildcard is given
+// to whoever would otherwise get JSON.
+func FuzzNegotiate(f *testing.F) {
+	for _, seed := range []string{
+		"", "*/*", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "TEXT/Plain; charset=utf-8; q=0.1",
+		"application/json;q=0, */*", ",,;;q=1,/", "text/html;q=NaN", "text/html;q=1e-400", "text/html;q=0x1p-2", "text/*;q=+1;q=2",
+	} {
+		f.Add(seed, "text/plain")
+	}
+	f.Fuzz(func(t *testing.T, first, second string) {
+		got := negotiate([]string{first, second})
+		if joined := negotiate([]string{first + "," + second}); joined != got {
+			t.Errorf("%q and %q: %d in two lines, %d in one", first, second, got, joined)
+		}
+		named := strings.ToLower(first + "," + second)
+		switch got {
+		case formatJSON:
+		case formatText, formatHTML:
+			if !strings.Contains(named, "text/") && !strings.Contains(named, "*/*") {
+				t.Errorf("%q and %q: format %d, which neither asks for", first, second, got)
+			}
+		default:
+			t.Errorf("%q and %q: format %d", first, second, got)
+		}
+	})
 }

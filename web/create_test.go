@@ -193,7 +193,9 @@ func TestRefusedForm(t *testing.T) {
 	}
 	// With no-referrer a browser would send the form with Origin: null, which is
 	// refused where it sends no Sec-Fetch-Site: on a site without TLS.
-	if got := w.Header().Get("Referrer-Policy"); got != "same-origin" || w.Header().Get("Content-Security-Policy") != pageCSP {
+	const wantCSP = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	if got := w.Header().Get("Referrer-Policy"); got != "same-origin" || w.Header().Get("Content-Security-Policy") != wantCSP {
 		t.Errorf("Referrer-Policy %q, headers %v", got, w.Header())
 	}
 	w = s.do(call{method: "GET", target: "/nothing", header: map[string]string{"Accept": "text/html"}})

@@ -14,6 +14,9 @@ import (
 // is kept out of the way of: no middleware, no log line, header keys set in
 // their canonical form without going through Set.
 func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Path == "" { // the absolute form of a request may leave it out
+		return s.home(w, r)
+	}
 	link, err := s.find(r.Context(), strings.TrimPrefix(r.URL.Path, "/"))
 	if err != nil {
 		return err
@@ -28,7 +31,7 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
 
 // trailing is what programs that turn text into links take along from the
 // sentence around them. No slug ends with any of it.
-const trailing = ".,;:!?'\")]}>*" + "…。，、；：！？）］｝〉》」』】" + "’”»›"
+const trailing = ".,;:!?'\"`|)]}>*& \u00a0\u200b" + "…。，、；：！？）］｝〉》」』】" + "’”»›"
 
 // find looks the slug up that a decoded path names. Mail programs append a
 // slash, and punctuation is left off only where nothing was found with it.
@@ -42,7 +45,7 @@ func (s *server) find(ctx context.Context, path string) (shortener.Link, error) 
 	if bare == text {
 		return link, err
 	}
-	return s.lookUp(ctx, bare)
+	return s.lookUp(ctx, strings.TrimSuffix(bare, "/"))
 }
 
 // lookUp does not ask the store for what cannot be a slug.

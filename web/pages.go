@@ -159,7 +159,7 @@ func (p *pages) message(w io.Writer, v *problem) error {
 type allowanceLine struct {
 	Limit     int64 // 0 leaves the daily rule out
 	Remaining int64
-	Counted   bool // whether Remaining is known
+	Counted   bool // whether Remaining is known and true
 	Closed    bool // whether a creation now would be refused for want of quota
 	Resets    clock
 	Pace      string // empty leaves the pace out
@@ -174,7 +174,9 @@ func (p *pages) allowanceLine(v *allowanceView) allowanceLine {
 	line.Closed = !v.Open
 	line.Resets = timeOfDay(v.ResetsAt)
 	if v.Limit != nil && v.Remaining != nil {
-		line.Limit, line.Remaining, line.Counted = *v.Limit, *v.Remaining, true
+		line.Limit, line.Remaining = *v.Limit, *v.Remaining
+		// Where a wider level is closed, what is left of the client's own is no use.
+		line.Counted = v.Open || *v.Remaining == 0
 	}
 	return line
 }

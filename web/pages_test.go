@@ -54,7 +54,7 @@ func TestFormSaysTheRules(t *testing.T) {
 		{"none left", rules, allowance(50, 50, false),
 			"50 links a day, 0 left today. Opens again at 00:00 UTC. At most about one every 10 seconds."},
 		{"closed by a wider level", rules, allowance(50, 3, false),
-			"50 links a day, 47 left today. Opens again at 00:00 UTC. At most about one every 10 seconds."},
+			"50 links a day. Opens again at 00:00 UTC. At most about one every 10 seconds."},
 		{"a limit of one's own", rules, allowance(1, 0, true),
 			"1 link a day, 1 left today. Starts afresh at 00:00 UTC. At most about one every 10 seconds."},
 		{"unknown", rules, nil,

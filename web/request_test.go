@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -207,6 +208,59 @@ func FuzzParseJSON(f *testing.F) {
 		}
 		if !bytes.HasSuffix(bytes.TrimRight(body, " \t\r\n"), []byte("}")) {
 			t.Errorf("accepts %q", body)
+		}
+	})
+}
+
+// Whatever passes as a multipart form can be written anew from what was read of
+// it, and is then read the same; errors are one line of text.
+func FuzzParseMultipart(f *testing.F) {
+	part := func(disposition, value string) string {
+		return "--b\r\nContent-Disposition: form-data; " + disposition + "\r\n\r\n" + value + "\r\n"
+	}
+	url := part(`name="url"`, "https://example.org/")
+	for _, seed := range []string{
+		url + "--b--\r\n", url + part(`name=slug`, "abc") + "--b--", "preamble\r\n" + url + "--b--\r\nepilogue",
+		url + url + "--b--\r\n", url, "--b--\r\n", "--b\n\nx\n--b--\n", part(`name="url"; filename="x"`, "y") + "--b--\r\n",
+		part(`name="ur\"l"`, "\xff") + "--b--\r\n", "--b\r\nContent-Transfer-Encoding: quoted-printable\r\nContent-Disposition: form-data; name=url\r\n\r\n=41\r\n--b--\r\n",
+	} {
+		f.Add([]byte(seed), "b")
+	}
+	f.Add([]byte(url), "")
+	f.Add([]byte(url), "b\r\n")
+	f.Fuzz(func(t *testing.T, body []byte, boundary string) {
+		var got fields
+		if err := parseMultipart(body, boundary, &got); err != nil {
+			if text := err.Error(); strings.ContainsAny(text, "\r\n") || !utf8.ValidString(text) || len(text) > 400 {
+				t.Errorf("%q: error %q", body, text)
+			}
+			return
+		}
+		link := got.link()
+		if !utf8.ValidString(link.URL + link.Slug + link.ExpiresAt) {
+			t.Errorf("%q: %+v is not text", body, link)
+		}
+		var anew bytes.Buffer
+		w := multipart.NewWriter(&anew)
+		for _, field := range []struct {
+			name  string
+			value *string
+		}{{"url", got.URL}, {"slug", got.Slug}, {"expires_at", got.ExpiresAt}} {
+			if field.value != nil {
+				if err := w.WriteField(field.name, *field.value); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got == (fields{}) {
+			return // a form without parts, which the writer ends as no reader takes it
+		}
+		var again fields
+		if err := parseMultipart(anew.Bytes(), w.Boundary(), &again); err != nil || again.link() != link {
+			t.Errorf("%q: %+v, and again %+v, %v", body, link, again.link(), err)
 		}
 	})
 }

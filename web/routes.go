@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -124,12 +125,29 @@ func withoutPrefix(prefix string, next http.Handler) http.Handler {
 	})
 }
 
+// CheckPublicURL returns an error for a path prefix that begins like a route: a
+// request under it could not be told from one without it.
+func CheckPublicURL(public *url.URL) error {
+	first := firstSegment(prefixOf(public))
+	for _, route := range routes() {
+		if name := firstSegment(route.path); name != "" && name != "*" && strings.EqualFold(name, first) {
+			return fmt.Errorf("the path prefix must not begin with /%s, which is a route of its own", name)
+		}
+	}
+	return nil
+}
+
+func firstSegment(path string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return name
+}
+
 // ReservedSlugs returns the slugs that name a route or the public URL's path
 // prefix, from the same table that the router is made of.
 func ReservedSlugs(public *url.URL) []string {
 	var reserved []string
 	add := func(path string) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		name := firstSegment(path)
 		if _, ok := shortener.ParseSlug(name); ok && !slices.Contains(reserved, name) {
 			reserved = append(reserved, name)
 		}

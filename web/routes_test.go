@@ -203,3 +203,38 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 }
+
+func TestPublicURLThatNamesARoute(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"https://s.example": true, "https://s.example/s": true, "https://s.example/apis": true, "https://s.example/s/api": true,
+		"https://s.example/api": false, "https://s.example/API/x": false, "https://s.example/-": false, "https://s.example/healthz": false,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckPublicURL(u); (err == nil) != ok {
+			t.Errorf("%s: got error %v", address, err)
+		}
+	}
+}
+
+func TestShortBase(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"http://localhost:8080":       "http://localhost:8080/",
+		"https://s.example/s/":        "https://s.example/s/",
+		"https://münchen.example/s":   "https://xn--mnchen-3ya.example/s/",
+		"https://MÜNCHEN.example:444": "https://xn--mnchen-3ya.example:444/",
+		"http://[2001:db8::1]:8080":   "http://[2001:db8::1]:8080/",
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := shortBase(u); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}

@@ -13,6 +13,16 @@ const maxBody = 64 << 10
 // left of a body that nobody read.
 const bodyGrace = 500 * time.Millisecond
 
+// ambiguous reports whether a proxy in front may have seen the request end
+// elsewhere than net/http does: a body in chunks may have come with a length as
+// well, and HTTP/1.0 knows no chunks. net/http removes the header that it does not
+// go by, so that the two cannot be told from honest ones here. What would follow
+// on the connection may be a client's text and not the proxy's, so nothing does
+// (RFC 9112, section 6.1).
+func ambiguous(r *http.Request) bool {
+	return r.ProtoMajor == 1 && r.ProtoMinor == 0 || len(r.TransferEncoding) > 0
+}
+
 // unread lets answers leave before the body that they are about has come. By
 // itself net/http reads up to 256 KiB of it first, and a client that dribbles is
 // never refused at all.
@@ -24,6 +34,10 @@ const bodyGrace = 500 * time.Millisecond
 // set, because its own clean-up takes a timeout for the body's end.
 func unread(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last := ambiguous(r)
+		if last {
+			w.Header().Set("Connection", "close")
+		}
 		if r.Body == nil || r.Body == http.NoBody || r.ProtoMajor != 1 {
 			next.ServeHTTP(w, r)
 			return
@@ -35,7 +49,7 @@ func unread(next http.Handler) http.Handler {
 		}
 		// Bodies whose rest is not worth waiting for. The answer announces the
 		// close, unless the handler has read to the end by then.
-		doubtful := r.ContentLength < 0 || r.ContentLength > maxBody || r.Header.Get("Expect") != ""
+		doubtful := !last && (r.ContentLength > maxBody || r.Header.Get("Expect") != "")
 		body := &watchedBody{ReadCloser: r.Body, answer: w.Header(), doubtful: doubtful}
 		if doubtful {
 			body.answer.Set("Connection", "close")

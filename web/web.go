@@ -81,6 +81,9 @@ func New(c Config) (http.Handler, error) {
 	default:
 		return nil, fmt.Errorf("redirect status %d: must be 301, 302, 307 or 308", c.RedirectStatus)
 	}
+	if err := CheckPublicURL(c.PublicURL); err != nil {
+		return nil, fmt.Errorf("public URL: %w", err)
+	}
 	pages, err := newPages(c)
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func New(c Config) (http.Handler, error) {
 		throttle:       c.Throttle,
 		rules:          c.Rules,
 		contact:        c.Contact,
-		short:          strings.TrimRight(c.PublicURL.String(), "/") + "/",
+		short:          shortBase(c.PublicURL),
 		redirectStatus: c.RedirectStatus,
 		now:            c.Now,
 		log:            c.Log,
@@ -110,6 +113,12 @@ func New(c Config) (http.Handler, error) {
 		faults:         newFaultLog(c.Log, c.Now),
 	}
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.router())), nil
+}
+
+// shortBase is what a slug is appended to. An international host is written in
+// punycode: browsers and mail programs do not agree on anything else.
+func shortBase(u *url.URL) string {
+	return shortener.Location(u.Scheme+"://"+u.Host) + prefixOf(u) + "/"
 }
 
 // origin is the URL's origin as browsers send it: the host in lower case and

@@ -11,6 +11,7 @@ import (
 
 	"snip/quota"
 	"snip/shortener"
+	"snip/web"
 )
 
 // config is the settings, read and found sound.
@@ -60,6 +61,9 @@ func readConfig(given settings) (config, error) {
 	}
 	private := read(&r, "allow-private-destinations", parseSwitch)
 	if c.publicURL != nil {
+		if err := web.CheckPublicURL(c.publicURL); err != nil {
+			r.problems = append(r.problems, fmt.Errorf("--public-url %q: %w", c.publicURL, err))
+		}
 		var err error
 		if c.destinations, err = shortener.NewDestinations(c.publicURL, private); err != nil {
 			r.problems = append(r.problems, fmt.Errorf("--public-url: %w", err))

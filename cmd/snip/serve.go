@@ -141,7 +141,9 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 		WriteTimeout:   30 * time.Second,
 		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       stdlog.New(serverLog{log}, "", 0),
+		// OPTIONS * is refused like every other method that is not there.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     stdlog.New(serverLog{log}, "", 0),
 	}
 }
 
