@@ -55,7 +55,11 @@ type Store struct {
 	mu sync.RWMutex // held for writing only while the file is reopened or closed
 	db *bbolt.DB    // nil when reopening left nothing to read
 
-	reported string // the fault that was logged last; the writer's own
+	opened os.FileInfo // of db's file, to be known again
+
+	// The writer's own.
+	reported string // the fault that was logged last, until it is said to be over
+	calm     int    // how many retries in a row found no trouble
 
 	cache   *cache
 	queue   chan *operation
@@ -84,7 +88,12 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.Join(explain(path, err), db.Close())
+	}
 	s := &Store{
+		opened:   opened,
 		path:     path,
 		options:  o,
 		patience: patience,
@@ -93,6 +102,10 @@ func Open(path string, o Options) (*Store, error) {
 		queue:    make(chan *operation, queueLength),
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
+	}
+	// A file system without room for it must not keep redirects from going on.
+	if err := s.settle(); err != nil {
+		s.fail(fmt.Errorf("flush what was found: %w", err), true)
 	}
 	go s.write()
 	return s, nil

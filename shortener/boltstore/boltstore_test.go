@@ -11,8 +11,20 @@ import (
 )
 
 func open(t testing.TB) []shortener.Store {
-	s := openAt(t, filepath.Join(t.TempDir(), "snip.db"), Options{})
-	return []shortener.Store{s, s}
+	r := &restarter{openAt(t, filepath.Join(t.TempDir(), "snip.db"), Options{})}
+	t.Cleanup(func() { _ = r.Close() }) // before the file is checked
+	return []shortener.Store{r, r}
+}
+
+// restarter implements [storetest.Restarter].
+type restarter struct{ *Store }
+
+func (r *restarter) Restart() error {
+	err := r.Close()
+	if err == nil {
+		r.Store, err = Open(r.path, Options{})
+	}
+	return err
 }
 
 // openAt opens a store whose file is checked when the test ends.

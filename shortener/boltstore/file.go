@@ -24,7 +24,8 @@ const lockTimeout = time.Second
 // place, so that a file of ours is never seen empty or half made: an empty one
 // that is found later was damaged, and starting over would forgive everyone.
 func createMissing(path string) error {
-	_, err := os.Stat(path)
+	// Lstat, so that a link that leads nowhere is not taken for a file to make.
+	_, err := os.Lstat(path)
 	if err == nil {
 		return nil
 	}
@@ -89,6 +90,9 @@ func openFile(path string, o Options, readOnly bool) (db *bbolt.DB, err error) {
 	if err != nil {
 		return nil, explain(path, err)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file but a folder or a device: choose a file with --store", path)
+	}
 	if info.Size() == 0 {
 		return nil, fmt.Errorf("%s is empty and not a file of Snip's: restore a backup, or remove it to start anew", path)
 	}
@@ -115,7 +119,7 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", bolterrors.ErrInvalid, p)
+			err = fmt.Errorf("%w: pages are missing", bolterrors.ErrInvalid)
 		}
 	}()
 	return bbolt.Open(path, 0o600, o)
@@ -150,9 +154,14 @@ func explain(path string, err error) error {
 		return fmt.Errorf("%s cannot be opened for writing by user id %d (%w): give the folder %s and the file to that user, or choose another with --store",
 			path, os.Getuid(), err, filepath.Dir(path))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: the folder %s does not exist: create it, or choose another with --store", path, filepath.Dir(path))
+		return fmt.Errorf("%s: the folder, or what the path links to, does not exist: create it, or choose another with --store", path)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%s: no space is left in %s: make room, or choose another with --store", path, filepath.Dir(path))
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		return fmt.Errorf("%s is damaged or not a file of Snip's (%w): restore a backup, or choose another with --store", path, err)
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); !ok { // bbolt's own words about what it found
+		return fmt.Errorf("%s cannot be opened (%w): restore a backup, or choose another with --store", path, err)
 	}
 	return fmt.Errorf("open %s: %w", path, err)
 }

@@ -82,6 +82,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"empty":              {content: []byte{}, want: "is empty"},
 		"half a page":        {content: whole[:2048], want: "damaged"},
+		"one page":           {content: whole[:os.Getpagesize()], want: "restore a backup"},
 		"two pages":          {content: whole[:2*os.Getpagesize()], want: "restore a backup"},
 		"cut in the middle":  {content: whole[:len(whole)/2], want: "restore a backup"},
 		"text":               {content: []byte(strings.Repeat("not a database\n", 1000)), want: "not a file of Snip's"},
@@ -108,6 +109,18 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a folder", func(t *testing.T) {
+		t.Parallel()
+		wantRefused(t, t.TempDir(), "not a file")
+	})
+	t.Run("a link to nothing", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "snip.db")
+		if err := os.Symlink(path+".missing", path); err != nil {
+			t.Fatal(err)
+		}
+		wantRefused(t, path, "links to, does not exist")
+	})
 	t.Run("no folder", func(t *testing.T) {
 		t.Parallel()
 		wantRefused(t, filepath.Join(t.TempDir(), "missing", "snip.db"), "does not exist")

@@ -10,8 +10,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// retryEvery is how often the writer tries to leave trouble by itself.
-const retryEvery = time.Second
+const (
+	// retryEvery is how often the writer tries to leave trouble by itself.
+	retryEvery = time.Second
+	// calmRetries is how many of those must find no trouble before it is said to
+	// be over: on a disk that is nearly full, small writes succeed in between.
+	calmRetries = 5
+)
 
 // trouble is why the last write failed.
 type trouble struct {
@@ -24,6 +29,7 @@ type trouble struct {
 // fail records a failed write and logs it, once for a row of the same.
 func (s *Store) fail(err error, reopen bool) {
 	s.trouble.Store(&trouble{cause: err, reopen: reopen})
+	s.calm = 0
 	if text := err.Error(); text != s.reported {
 		s.reported = text
 		s.options.Log.Error("the store cannot write: creations are refused, redirects go on", "store", s.path, "err", err)
@@ -44,6 +50,10 @@ func noSpace(err error) bool {
 func (s *Store) recover() {
 	t := s.trouble.Load()
 	if t == nil {
+		if s.calm++; s.calm >= calmRetries && s.reported != "" {
+			s.reported = ""
+			s.options.Log.Info("the store can write again", "store", s.path)
+		}
 		return
 	}
 	if t.reopen {
@@ -61,9 +71,7 @@ func (s *Store) recover() {
 		}
 		return meta.Put(formatKey, meta.Get(formatKey))
 	}
-	if err := s.transact(probe); err == nil {
-		s.options.Log.Info("the store can write again", "store", s.path)
-	}
+	_ = s.transact(probe) // which reports how it went
 }
 
 // reopen closes the file, opens it again and checks it. Meanwhile, and when it
@@ -72,7 +80,34 @@ func (s *Store) reopen() error {
 	if err := s.swap(); err != nil {
 		return err
 	}
+	if err := s.settle(); err != nil {
+		return err
+	}
 	return s.view(check)
+}
+
+// settle makes durable which commit was found to be the newest, before another
+// one builds on it. It may be in the system's cache alone: the process was killed
+// before the last flush, or the flush failed. The next commit uses the pages that
+// this one gave up, and a power cut before its own end would leave neither whole.
+//
+// A flush is not enough, since Linux takes for written what it failed to flush,
+// so bbolt's two meta pages are written as they are. Only one that is not on the
+// disk yet can change there, and what it says lies in one sector.
+func (s *Store) settle() (err error) {
+	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	metas := make([]byte, 2*s.db.Info().PageSize)
+	if _, err := f.ReadAt(metas, 0); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(metas, 0); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 func (s *Store) swap() error {
@@ -86,7 +121,8 @@ func (s *Store) swap() error {
 	}
 	var err error
 	if s.db, err = openFile(s.path, s.options, false); err == nil {
-		return nil
+		s.opened, err = os.Stat(s.path)
+		return err
 	}
 	var readErr error
 	if s.db, readErr = openFile(s.path, s.options, true); readErr != nil {
@@ -94,6 +130,17 @@ func (s *Store) swap() error {
 		return errors.Join(err, fmt.Errorf("nor for reading: %w", readErr))
 	}
 	return err
+}
+
+// inPlace returns an error when the file that is open is no longer the one at its
+// path. What is written to it then would be gone with the process, and the count
+// of the day with it.
+func (s *Store) inPlace() error {
+	found, err := os.Stat(s.path)
+	if err == nil && os.SameFile(found, s.opened) {
+		return nil
+	}
+	return fmt.Errorf("%s was removed, moved or replaced while it was open: put it back, or start again with the file that is to be used", s.path)
 }
 
 // check reports the first inconsistencies that bbolt finds in the file. It reads

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -126,6 +127,39 @@ func TestBeginFails(t *testing.T) {
 	wantCounted(t, s, "2026-11-29", 2)
 }
 
+// TestFileMoved takes the file away under the running store, and puts it back.
+func TestFileMoved(t *testing.T) {
+	t.Parallel()
+	log := make(lines, 100)
+	s := newStore(t, Options{Log: slog.New(log), retryEvery: time.Millisecond})
+	mustCreate(t, s, noon, 1, "before")
+	refused := creation(t, s, noon, 1, "refused")
+	for name, replace := range map[string]func() error{
+		"removed":  func() error { return nil },
+		"replaced": func() error { return os.WriteFile(s.path, []byte("another"), 0o600) },
+	} {
+		if err := os.Rename(s.path, s.path+".away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Create(t.Context(), refused)
+		wantUnavailable(t, err)
+		if err == nil || !strings.Contains(err.Error(), "put it back") {
+			t.Errorf("%s: got error %v, want what to do", name, err)
+		}
+		wantRefusing(t, s, refused, "before")
+		log.wait(t, saidFault)
+		if err := os.Rename(s.path+".away", s.path); err != nil {
+			t.Fatal(err)
+		}
+		log.wait(t, saidRecovery)
+		mustCreate(t, s, noon, 1, "after-"+name)
+	}
+	wantCounted(t, s, "2026-11-29", 3)
+}
+
 // TestDiskFull fills a small file system of its own.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
@@ -219,6 +253,7 @@ func TestCannotCount(t *testing.T) {
 						Counter: quota.Counter{Level: quota.LevelService, Period: "2026-11-29"}, Cost: 1, Max: 10,
 					}}}
 					err = s.Create(t.Context(), c)
+					wantUnavailable(t, err)
 				}
 				if err == nil || errors.Is(err, quota.ErrExceeded) {
 					t.Errorf("got error %v, want that it cannot be counted", err)

@@ -224,6 +224,10 @@ func (s *Store) transact(apply func(*bbolt.Tx) error) (err error) {
 	if t := s.trouble.Load(); t != nil && t.reopen {
 		return t.cause
 	}
+	if err := s.inPlace(); err != nil {
+		s.fail(err, false)
+		return err
+	}
 	var tx *bbolt.Tx
 	committing := false
 	defer func() {
@@ -252,6 +256,5 @@ func (s *Store) transact(apply func(*bbolt.Tx) error) (err error) {
 		return err
 	}
 	s.trouble.Store(nil)
-	s.reported = ""
 	return nil
 }

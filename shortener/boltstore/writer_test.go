@@ -127,6 +127,11 @@ func TestQueueIsBounded(t *testing.T) {
 	cancel()
 	wg.Wait()
 	release()
+	for len(s.queue) == queueLength { // the withdrawn ones, until the writer comes by
+		if t.Context().Err() != nil {
+			t.Fatal("the queue never emptied")
+		}
+	}
 	mustCreate(t, s, noon, 1, "later")
 	wantCounted(t, s, "2026-11-29", 1)
 }
@@ -137,14 +142,21 @@ func TestNeighbours(t *testing.T) {
 	refused := errors.New("refused")
 	for _, c := range []struct {
 		name  string
-		apply func(*bbolt.Tx) error
-		want  int // links of the two good neighbours
+		apply func(*bbolt.Tx, shortener.Creation) error // with the first neighbour's slug
+		want  int                                       // links of the two good neighbours
 	}{
-		{"a refusal disturbs nobody", func(*bbolt.Tx) error { return refused }, 2},
-		{"half a write fails all", func(tx *bbolt.Tx) error {
+		{"a refusal disturbs nobody", func(*bbolt.Tx, shortener.Creation) error { return refused }, 2},
+		{"a taken slug costs nothing", func(tx *bbolt.Tx, c shortener.Creation) error {
+			return create(tx, c, [][]byte{{}})
+		}, 2},
+		{"a link that cannot be put fails all", func(tx *bbolt.Tx, c shortener.Creation) error {
+			c.Links[0].Slug = "" // bbolt wants a key
+			return create(tx, c, [][]byte{{}})
+		}, 0},
+		{"half a write fails all", func(tx *bbolt.Tx, _ shortener.Creation) error {
 			return torn(errors.Join(refused, tx.Bucket(linksName).Put([]byte("half"), []byte("half"))))
 		}, 0},
-		{"a panic fails all and the writer goes on", func(tx *bbolt.Tx) error {
+		{"a panic fails all and the writer goes on", func(tx *bbolt.Tx, _ shortener.Creation) error {
 			_ = tx.Bucket(linksName).Put([]byte("half"), []byte("half"))
 			panic("a bug")
 		}, 0},
@@ -153,6 +165,7 @@ func TestNeighbours(t *testing.T) {
 			t.Parallel()
 			s := newStore(t, Options{})
 			first, last := creation(t, s, noon, 1, "first"), creation(t, s, noon, 2, "last")
+			between := creation(t, s, noon, 3, "first")
 			release := hold(t, s)
 			var wg sync.WaitGroup
 			failed := make(chan error, 3)
@@ -166,7 +179,9 @@ func TestNeighbours(t *testing.T) {
 				}
 			}
 			submit(func() error { return s.Create(context.Background(), first) })
-			submit(func() error { return s.submit(context.Background(), c.apply) })
+			submit(func() error {
+				return s.submit(context.Background(), func(tx *bbolt.Tx) error { return c.apply(tx, between) })
+			})
 			submit(func() error { return s.Create(context.Background(), last) })
 			release()
 			wg.Wait()
@@ -216,6 +231,7 @@ func TestCloseFinishesWhatHasQueued(t *testing.T) {
 	}
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
+	<-s.closing
 	release()
 	wg.Wait()
 	if err := <-closed; err != nil {
