@@ -11,103 +11,148 @@ import (
 
 	"snip/quota"
 	"snip/shortener"
-	"snip/shortener/memstore"
 )
 
-// testModel runs random operations against the store and against memstore. Every
-// answer must agree: what kind of error, which level, what is counted, what is
-// found. Each check of rapid uses days of its own, so that one data set serves.
+// Restarter is a handle whose data outlives it. Restart closes it and opens the
+// data again; the handle then stands for what was opened.
+type Restarter interface{ Restart() error }
+
+// testModel runs random operations on the store, through any of its handles, and
+// compares every answer with what [plain] predicts: what kind of error, which
+// level, what is counted, what is found. Each check of rapid uses days and slugs
+// of its own, so that one data set serves all.
+//
+// The flags -rapid.checks and -rapid.steps make it as long as one likes, up to
+// 25,000 checks: then the days leave the four digits of their years.
 func testModel(t *testing.T, stores []shortener.Store) {
-	era := 0
+	era, operations := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		era++
 		run := model{
-			r:     r,
-			real:  stores[0],
-			model: memstore.New(),
-			era:   fmt.Sprintf("era%d-", era),
-			day:   noon.AddDate(0, 0, 100*era),
+			stores:  stores,
+			want:    newPlain(),
+			era:     fmt.Sprintf("era%d-", era),
+			now:     noon.AddDate(0, 0, 100*era),
+			policy:  quota.Policy{Client: 3, Network: 5, Service: 12, Newcomers: 3},
+			secrets: map[string]quota.Secret{},
 		}
 		// Both must agree on the newest day from the first step on.
-		run.policy = quota.Policy{Client: 3, Network: 5, Service: 12, Newcomers: 3}
-		run.create([]string{run.era + "first"}, host(0, 0))
-		r.Repeat(map[string]func(*rapid.T){
-			"create": func(r *rapid.T) {
-				slugs := rapid.SliceOfNDistinct(rapid.IntRange(0, 30), 1, 3, rapid.ID[int]).Draw(r, "slugs")
-				names := make([]string, len(slugs))
-				for i, n := range slugs {
-					names[i] = fmt.Sprintf("%s%d", run.era, n)
-				}
-				run.create(names, host(rapid.IntRange(0, 4).Draw(r, "network"), rapid.IntRange(0, 2).Draw(r, "host")))
-			},
-			"clock": func(r *rapid.T) {
-				run.day = run.day.AddDate(0, 0, rapid.IntRange(-2, 2).Draw(r, "days"))
-			},
-			"limits": func(r *rapid.T) {
-				run.policy.Client = int64(rapid.IntRange(0, 4).Draw(r, "client"))
-				run.policy.Service = int64(rapid.IntRange(8, 16).Draw(r, "service"))
-			},
-			"get": func(r *rapid.T) {
-				run.get(fmt.Sprintf("%s%d", run.era, rapid.IntRange(0, 30).Draw(r, "slug")))
-			},
-		})
+		run.create(r, host(0, 0), 30)
+		actions := map[string]func(*rapid.T){
+			"":       func(*rapid.T) { operations++ },
+			"create": run.createAny,
+			"again":  run.again,
+			"clock":  run.clock,
+			"limits": run.limits,
+			"read":   run.read,
+		}
+		if handle, ok := stores[0].(Restarter); ok {
+			actions["restart"] = func(r *rapid.T) { restart(r, handle) }
+		}
+		r.Repeat(actions)
 	})
+	t.Logf("%d operations", operations)
 }
 
+// model is one sequence of random operations.
 type model struct {
-	r           *rapid.T
-	real, model shortener.Store
-	policy      quota.Policy
-	era         string
-	day         time.Time
+	stores  []shortener.Store
+	want    plain
+	policy  quota.Policy
+	era     string
+	now     time.Time
+	secrets map[string]quota.Secret // by day, as the store gave them
+	last    call                    // the creation before
 }
 
-func (m *model) create(slugs []string, who quota.Client) {
-	answers := [2]string{}
-	for i, s := range []shortener.Store{m.real, m.model} {
-		day := quota.DayOf(m.day)
-		secret, err := s.EnsureSecret(context.Background(), day.Label)
-		if err != nil {
-			answers[i] = kind(err)
-			continue
-		}
-		c := shortener.Creation{Day: day.Label, Charges: m.policy.Charges(who, secret, day, int64(len(slugs)))}
-		for _, slug := range slugs {
-			c.Links = append(c.Links, shortener.Link{
-				Slug: shortener.Slug(slug), Destination: "https://example.org/" + slug, CreatedAt: m.day, Day: day.Label,
-			})
-		}
-		answers[i] = kind(s.Create(context.Background(), c))
-		counters := make([]quota.Counter, len(c.Charges))
-		for j, charge := range c.Charges {
-			counters[j] = charge.Counter
-		}
-		used, err := s.Used(context.Background(), counters)
-		answers[i] += fmt.Sprint(" used ", used, err)
-	}
-	if answers[0] != answers[1] {
-		m.r.Fatalf("create %v on %s: the store says %q, the model %q", slugs, quota.DayOf(m.day).Label, answers[0], answers[1])
+// compare sends the call to one of the handles and asserts its answer.
+func (m *model) compare(r *rapid.T, c call) {
+	handle := rapid.IntRange(0, len(m.stores)-1).Draw(r, "handle")
+	got := c.on(context.Background(), m.stores[handle])
+	if want := m.want.answer(c); got != want {
+		r.Fatalf("%v at %v: the store says %q, want %q", c, m.now, got, want)
 	}
 }
 
-func (m *model) get(slug string) {
-	real, realErr := m.real.Get(context.Background(), shortener.Slug(slug))
-	want, wantErr := m.model.Get(context.Background(), shortener.Slug(slug))
-	if real != want || kind(realErr) != kind(wantErr) {
-		m.r.Fatalf("get %s: the store says %+v, %v, the model %+v, %v", slug, real, realErr, want, wantErr)
+func (m *model) createAny(r *rapid.T) {
+	who := host(rapid.IntRange(0, 4).Draw(r, "network"), rapid.IntRange(0, 2).Draw(r, "host"))
+	m.create(r, who, rapid.SliceOfNDistinct(rapid.IntRange(0, 30), 1, 4, rapid.ID[int]).Draw(r, "slugs")...)
+}
+
+func (m *model) create(r *rapid.T, who quota.Client, slugs ...int) {
+	day := quota.DayOf(m.now)
+	charges := m.policy.Charges(who, m.secret(r, day.Label), day, int64(len(slugs)))
+	c := call{creation: shortener.Creation{Day: day.Label, Charges: charges}}
+	for _, n := range slugs {
+		c.creation.Links = append(c.creation.Links, shortener.Link{
+			Slug:        shortener.Slug(fmt.Sprintf("%s%d", m.era, n)),
+			Destination: "https://example.org/" + rapid.StringMatching("[a-z]{0,9}").Draw(r, "destination"),
+			CreatedAt:   m.now,
+			Day:         day.Label,
+		})
+	}
+	m.last = c
+	m.again(r)
+}
+
+// again sends the last creation, and looks at its counters. Sent twice, it is a
+// request whose answer was lost and that somebody tries again.
+func (m *model) again(r *rapid.T) {
+	m.compare(r, m.last)
+	var c call
+	for _, charge := range m.last.creation.Charges {
+		c.counters = append(c.counters, charge.Counter)
+	}
+	if !m.want.late(m.last.creation.Day) { // older counters go at some time
+		m.compare(r, c)
 	}
 }
 
-// kind is what a caller branches on.
-func kind(err error) string {
-	var exceeded *quota.ExceededError
-	if errors.As(err, &exceeded) {
-		return fmt.Sprintf("exceeded %+v", exceeded.Usage)
-	}
-	for _, sentinel := range []error{quota.ErrClock, quota.ErrCannotCount, shortener.ErrSlugTaken, shortener.ErrNotFound} {
-		if errors.Is(err, sentinel) {
-			return sentinel.Error()
+// secret returns the day's secret, which may not change, or any secret where the
+// clock is not to be trusted: then the creation must be refused in its turn.
+func (m *model) secret(r *rapid.T, day string) quota.Secret {
+	secret, err := m.stores[0].EnsureSecret(context.Background(), day)
+	switch known, ok := m.secrets[day]; {
+	case m.want.late(day):
+		if !errors.Is(err, quota.ErrClock) {
+			r.Fatalf("secret of %s: got error %v, want %v", day, err, quota.ErrClock)
 		}
+	case err != nil:
+		r.Fatalf("secret of %s: %v", day, err)
+	case ok && secret != known:
+		r.Fatalf("secret of %s: it has changed", day)
+	default:
+		m.secrets[day] = secret
 	}
-	return fmt.Sprint(err)
+	return secret
+}
+
+// clock moves the clock, often enough far ahead for days to be swept.
+func (m *model) clock(r *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(-48, 72).Draw(r, "hours")) * time.Hour)
+	m.compare(r, call{day: quota.DayOf(m.now).Label})
+}
+
+func (m *model) limits(r *rapid.T) {
+	m.policy = quota.Policy{ // zero leaves a level out
+		Client:    int64(rapid.IntRange(0, 4).Draw(r, "client")),
+		Network:   int64(rapid.IntRange(0, 6).Draw(r, "network")),
+		Service:   int64(rapid.SampledFrom([]int{0, 8, 12, 16}).Draw(r, "service")),
+		Newcomers: int64(rapid.IntRange(0, 4).Draw(r, "newcomers")),
+	}
+}
+
+func (m *model) read(r *rapid.T) {
+	m.compare(r, call{slug: shortener.Slug(fmt.Sprintf("%s%d", m.era, rapid.IntRange(0, 30).Draw(r, "slug")))})
+}
+
+// restart opens the data again, in one of ten cases: it costs as much as all the
+// other operations.
+func restart(r *rapid.T, handle Restarter) {
+	if rapid.IntRange(1, 10).Draw(r, "chance") < 10 {
+		return
+	}
+	if err := handle.Restart(); err != nil {
+		r.Fatalf("restart: %v", err)
+	}
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // Open returns several handles on one empty data set, closed when the test ends.
-// A store that has only one handle on its data returns it twice.
+// A store that has only one handle on its data returns it twice. The first may be
+// a [Restarter].
 type Open func(testing.TB) []shortener.Store
 
 // Run tests the contract.
@@ -42,7 +43,8 @@ func Run(t *testing.T, open Open) {
 		{"one slug has one owner", testSlugRace},
 		{"a secret is made once", testSecretRace},
 		{"counters equal links under load", testLoad},
-		{"random operations agree with the model", testModel},
+		{"an order explains the answers of callers at once", testLinear},
+		{"random operations agree with a plain map", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+
+	"snip/quota"
+	"snip/shortener"
+	"snip/shortener/memstore"
+)
+
+// outside compares the counters with their limits outside the lock under which
+// it counts, as a read beside the transaction would.
+type outside struct{ *memstore.Store }
+
+func (s outside) Create(ctx context.Context, c shortener.Creation) error {
+	counters := make([]quota.Counter, len(c.Charges))
+	for i, charge := range c.Charges {
+		counters[i] = charge.Counter
+	}
+	used, err := s.Used(ctx, counters)
+	if err != nil {
+		return err
+	}
+	if _, err := quota.Decide(c.Charges, used); err != nil {
+		return err
+	}
+	runtime.Gosched()
+	unlimited := make([]quota.Charge, len(c.Charges))
+	for i, charge := range c.Charges {
+		charge.Max, charge.Reserved = math.MaxInt64, 0
+		unlimited[i] = charge
+	}
+	c.Charges = unlimited
+	return s.Store.Create(ctx, c)
+}
+
+// early answers before it has stored, which it does when the next one comes.
+type early struct {
+	*memstore.Store
+	mu   *sync.Mutex
+	late *shortener.Creation
+}
+
+func (s early) Create(ctx context.Context, c shortener.Creation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, *s.late = *s.late, c
+	if len(c.Links) > 0 {
+		_ = s.Store.Create(ctx, c)
+	}
+	return nil
+}
+
+// leaky stores a creation that it says was withdrawn.
+type leaky struct{ *memstore.Store }
+
+func (s leaky) Create(ctx context.Context, c shortener.Creation) error {
+	err := s.Store.Create(context.WithoutCancel(ctx), c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// halved counts and stores in two steps, between which others look.
+type halved struct{ *memstore.Store }
+
+func (s halved) Create(ctx context.Context, c shortener.Creation) error {
+	links := c
+	links.Charges = nil
+	if err := s.Store.Create(ctx, links); err != nil {
+		return err
+	}
+	runtime.Gosched()
+	c.Links = nil
+	return s.Store.Create(ctx, c)
+}
+
+// stale remembers for ever that a slug was free.
+type stale struct {
+	*memstore.Store
+	free *sync.Map
+}
+
+func (s stale) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	if err, ok := s.free.Load(slug); ok {
+		return shortener.Link{}, err.(error)
+	}
+	link, err := s.Store.Get(ctx, slug)
+	if err != nil {
+		s.free.Store(slug, err)
+	}
+	return link, err
+}
+
+// The check of histories finds the faults that it is there for.
+func TestBrokenStores(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]shortener.Store{
+		"limits are compared outside the lock": outside{memstore.New()},
+		"the answer comes before the link":     early{memstore.New(), new(sync.Mutex), new(shortener.Creation)},
+		"a withdrawn creation is stored":       leaky{memstore.New()},
+		"link and count are two steps":         halved{memstore.New()},
+		"a slug that was free stays free":      stale{memstore.New(), new(sync.Map)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const most = 1000 // histories; some of these faults need luck to show
+			for n := range most {
+				if err := linear(t, []shortener.Store{broken}, noon.AddDate(0, 0, n)); err != nil {
+					t.Logf("found in history %d", n+1)
+					return
+				}
+			}
+			t.Errorf("%d histories did not show it", most)
+		})
+	}
+}
