@@ -5,7 +5,7 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test tools format lint bench build image clean
+.PHONY: help run test torture tools format lint bench build image clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,14 @@ run: ## Serve on :8080 with ./snip.db; ARGS="--quota-client 10" adds flags
 test: tools format lint ## The gate: formatting, vet, staticcheck, every test under the race detector
 	go test -race ./...
 
-# The race detector links against C, and the form is tested in a real browser.
+torture: tools ## Kill it, break its disk and cut its power for some ten minutes; SEED=1 repeats a run
+	@echo "seed $(SEED)"
+	go test -count=1 -timeout 40m -v -run '^Test(Kill|PowerCut|Fault|Slow|Hanging|Start|FullDisk|Clock)' ./cmd/snip -torture -torture.seed $(SEED)
+
+torture: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom))
+
+# The race detector links against C, the form is tested in a real browser, and
+# strace breaks the disk under the real program.
 # As root on Debian, or in CI, what is missing is installed; else it is named.
 tools:
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is missing: see https://go.dev/dl/"; exit 1; }
@@ -24,6 +31,8 @@ tools:
 		{ echo "A C compiler is missing, which go test -race needs: install gcc."; exit 1; }
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium) || \
 		echo "Chromium is missing, so the tests in a browser cannot run: install chromium."
+	@command -v strace >/dev/null || $(call install,strace) || \
+		echo "strace is missing, so the tests that break the disk cannot run: install strace."
 
 # Fails without a word where it has no right to install.
 define install

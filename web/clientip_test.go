@@ -100,6 +100,7 @@ func FuzzForwarded(f *testing.F) {
 	} {
 		f.Add(seed, seed)
 	}
+	f.Add("::", "::1% 0") // a zone of a blank and a digit
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	peer := netip.MustParseAddr("10.0.0.1")
 	f.Fuzz(func(t *testing.T, first, second string) {
@@ -118,7 +119,7 @@ func FuzzForwarded(f *testing.F) {
 				return err == nil && addr.Unmap().WithZone("") == got
 			}
 			found := false
-			for token := range strings.FieldsFuncSeq(first+","+second, func(c rune) bool { return strings.ContainsRune(",;=\"[] \t\n\v\f\r\u0085\u00a0", c) }) {
+			for token := range strings.FieldsFuncSeq(first+","+second, func(c rune) bool { return strings.ContainsRune(",;=\"[]% \t\n\v\f\r\u0085\u00a0", c) }) {
 				found = found || literal(token)
 			}
 			if !found {

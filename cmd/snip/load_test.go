@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"snip/quota"
 )
 
@@ -145,55 +143,4 @@ func withinOneDay(t *testing.T, run func() error) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-// fileContent is what a data file holds once its process has ended.
-type fileContent struct {
-	slugs map[string]bool
-	// used adds up the counters of each level, by the first letter of its name.
-	used map[byte]int64
-}
-
-// audit reads a data file, runs bbolt's own check on it, and asserts that every
-// level has counted exactly the links that are there.
-func audit(t *testing.T, path string) fileContent {
-	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	content := fileContent{slugs: map[string]bool{}, used: map[byte]int64{}}
-	err = db.View(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			t.Errorf("bbolt's check: %v", err)
-		}
-		err := tx.Bucket([]byte("links")).ForEach(func(slug, _ []byte) error {
-			content.slugs[string(slug)] = true
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		days := tx.Bucket([]byte("days"))
-		return days.ForEachBucket(func(day []byte) error {
-			return days.Bucket(day).Bucket([]byte("counters")).ForEach(func(key, count []byte) error {
-				var n int64
-				for _, b := range count {
-					n = n<<8 | int64(b)
-				}
-				content.used[key[0]] += n
-				return nil
-			})
-		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, level := range "snc" {
-		if used := content.used[byte(level)]; used != int64(len(content.slugs)) {
-			t.Errorf("level %c has counted %d, but there are %d links", level, used, len(content.slugs))
-		}
-	}
-	return content
 }

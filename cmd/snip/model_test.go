@@ -66,24 +66,37 @@ type site struct {
 
 func newSite(t *testing.T, args ...string) site {
 	t.Helper()
-	asked, err := parseCommandLine(append([]string{"--throttle-every=0", "--trusted-proxies=192.0.2.1"}, args...), nil, nil)
+	noon := func() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
+	return openSite(t, filepath.Join(t.TempDir(), "snip.db"), noon, args...)
+}
+
+// openSite is newSite on a data file and a clock of the caller's.
+func openSite(t *testing.T, file string, now func() time.Time, args ...string) site {
+	t.Helper()
+	s, err := serveSite(file, now, args...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := readConfig(asked.settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := site{file: filepath.Join(t.TempDir(), "snip.db")}
-	if s.store, err = boltstore.Open(s.file, boltstore.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.store.Close() })
-	noon := func() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
-	if s.Handler, err = newHandler(c, s.store, noon, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
 	return s
+}
+
+// serveSite is openSite for callers that close the store themselves.
+func serveSite(file string, now func() time.Time, args ...string) (site, error) {
+	s := site{file: file}
+	asked, err := parseCommandLine(append([]string{"--throttle-every=0", "--trusted-proxies=192.0.2.1"}, args...), nil, nil)
+	if err != nil {
+		return s, err
+	}
+	c, err := readConfig(asked.settings)
+	if err != nil {
+		return s, err
+	}
+	if s.store, err = boltstore.Open(s.file, boltstore.Options{}); err != nil {
+		return s, err
+	}
+	s.Handler, err = newHandler(c, s.store, now, slog.New(slog.DiscardHandler))
+	return s, err
 }
 
 // create sends the request as the listed proxy, and returns the status and slug.

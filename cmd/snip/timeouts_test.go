@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTimeouts: whatever a client leaves undone, its connection ends. The
+// server is the real one, its clock is not.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	const whole = "GET / HTTP/1.1\r\nHost: s\r\n\r\n"
+	for _, row := range []struct {
+		name   string
+		client func(net.Conn) error
+		want   time.Duration // from the connection's beginning to its end
+	}{
+		{"says nothing", func(c net.Conn) error {
+			_, err := io.Copy(io.Discard, c)
+			return err
+		}, 10 * time.Second},
+		{"sends a byte of a header each second", func(c net.Conn) error {
+			go io.Copy(io.Discard, c)
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for text := whole[:16]; ; text = "a" {
+				if _, err := io.WriteString(c, text); err != nil {
+					return nil // cut off
+				}
+				<-tick.C
+			}
+		}, 10 * time.Second},
+		{"keeps a connection without a use for it", func(c net.Conn) error {
+			if _, err := io.WriteString(c, whole); err != nil {
+				return err
+			}
+			_, err := io.Copy(io.Discard, c)
+			return err
+		}, 2 * time.Minute},
+		{"does not read its answer", func(c net.Conn) error {
+			_, err := io.WriteString(c, whole)
+			return err
+		}, 30 * time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				line := &oneLine{conn: far, closed: make(chan struct{})}
+				page := bytes.Repeat([]byte("a"), 8<<10) // more than the server keeps back
+				server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Write(page)
+				}), slog.New(slog.DiscardHandler))
+				ended := make(chan struct{})
+				server.ConnState = func(_ net.Conn, state http.ConnState) {
+					if state == http.StateClosed {
+						close(ended)
+					}
+				}
+				start := time.Now()
+				go server.Serve(line)
+				defer server.Close()
+				var client sync.WaitGroup
+				client.Go(func() {
+					if err := row.client(near); err != nil {
+						t.Error(err)
+					}
+				})
+				<-ended
+				if took := time.Since(start); took != row.want {
+					t.Errorf("it ended after %v, want %v", took, row.want)
+				}
+				near.Close()
+				client.Wait()
+			})
+		})
+	}
+}
+
+// oneLine is a listener whose only client is there already.
+type oneLine struct {
+	conn   net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *oneLine) Accept() (net.Conn, error) {
+	if conn := l.conn; conn != nil {
+		l.conn = nil
+		return conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneLine) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *oneLine) Addr() net.Addr { return &net.UnixAddr{Name: "@", Net: "unix"} }
