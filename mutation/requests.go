@@ -1,0 +1,61 @@
+package main
+
+// requests are mutants of the way of a request down to the store and of its
+// answer back.
+func requests() []mutant {
+	const (
+		service = "shortener/service.go"
+		create  = "web/create.go"
+		answer  = "web/answer.go"
+		problem = "web/problem.go"
+		ip      = "web/clientip.go"
+
+		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait}}\n\t}\n"
+		read      = "\twanted, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, url: wanted.URL}\n\t}\n"
+	)
+	return []mutant{
+		{fault: "the clock is read twice in a creation", file: service, test: "TestMidnightWithinACreation",
+			from: "\tday := quota.DayOf(now)\n", to: "\tday := quota.DayOf(s.instant())\n"},
+		{fault: "the look admits", file: service, test: "TestLookNeverAdmits",
+			from: "\tfor range slugAttempts {\n", to: "\tfor i := range charges {\n\t\tcharges[i].Max = 1 << 62\n\t}\n\tfor range slugAttempts {\n"},
+		{fault: "there is no look, and refusals queue for the writer", file: service, test: "TestFullClient",
+			from: "if err := s.look(ctx, charges); err != nil {", to: "if false {"},
+		{fault: "an unknown error of a store passes through", file: service, test: "TestStoreErrorsRefuse",
+			from: "return fmt.Errorf(\"%w: %w\", ErrUnavailable, err)\n}\n\n// Allowance is", to: "return err\n}\n\n// Allowance is"},
+		{fault: "a store that fails is taken for one that admits", file: service, test: "TestStoreErrorsRefuse",
+			from: "\tcase err == nil:\n\t\treturn link, nil", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\treturn link, nil"},
+		{fault: "an invalid destination touches the store", file: service, test: "TestInvalidInputTouchesNoStore",
+			from: "\tdestination, err := s.destinations.Parse(n.URL)\n", to: "\ts.store.EnsureSecret(ctx, quota.DayOf(s.instant()).Label)\n\tdestination, err := s.destinations.Parse(n.URL)\n"},
+		{fault: "random slugs are drawn for ever", file: service, test: "TestRandomSlugTaken",
+			from: "for range slugAttempts {", to: "for range 1000 * slugAttempts {"},
+
+		{fault: "the throttle comes after the body", file: create, test: "TestThrottleTouchesNeitherBodyNorStore",
+			from: throttled + read, to: read + throttled},
+		{fault: "the throttle is forgotten", file: create, test: "TestOrderOfChecks",
+			from: "s.throttle.Allow(who); !ok {", to: "s.throttle.Allow(who); !ok && false {"},
+		{fault: "a page of another site may create", file: create, test: "TestForeignPages",
+			from: "if s.crossOrigin.Check(r) != nil {", to: "if false {"},
+		{fault: "a full client is told to wait for the throttle alone", file: create, test: "TestRetryAfterIsTrue",
+			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "s.throttle.Wait(who)"},
+		{fault: "a full client is told to wait for the day alone", file: create, test: "TestRetryAfterIsTrue",
+			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "exceeded.Usage.ResetAt.Sub(s.now())"},
+
+		{fault: "Retry-After is rounded down", file: answer, test: "TestRetryAfterIsTrue",
+			from: "int64((wait+time.Second-1)/time.Second)", to: "int64(wait/time.Second)"},
+		{fault: "a 503 does not say when to try again", file: problem, test: "TestStoreFaults",
+			from: "\tp.retryAfter = storePause\n", to: ""},
+		{fault: "who cannot be counted is told to be at the limit", file: problem, test: "TestStoreFaults",
+			from: "http.StatusServiceUnavailable, \"unavailable\"", to: "http.StatusTooManyRequests, \"unavailable\""},
+
+		{fault: "the leftmost entry of a forwarding header is believed", file: ip, test: "TestFindClient",
+			from: "range slices.Backward(f.entries(line))", to: "range slices.All(f.entries(line))"},
+		{fault: "the first line of a forwarding header is believed", file: ip, test: "TestFindClient",
+			from: "range slices.Backward(lines)", to: "range slices.All(lines)"},
+		{fault: "a peer that is no listed proxy is believed", file: ip, test: "TestFindClient",
+			from: "if !f.trusts(c.peer) {", to: "if false {"},
+		{fault: "an entry that cannot be read is stepped over", file: ip, test: "TestFindClient",
+			from: "\t\t\tif !ok {\n\t\t\t\treturn netip.Addr{}, false\n\t\t\t}\n", to: "\t\t\tif !ok {\n\t\t\t\tcontinue\n\t\t\t}\n"},
+		{fault: "a listed proxy's own address pays", file: ip, test: "TestFindClient",
+			from: "\t\t\tif !f.trusts(addr) {\n", to: "\t\t\tif true {\n"},
+	}
+}

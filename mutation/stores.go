@@ -1,0 +1,82 @@
+package main
+
+// stores are mutants of the place where link and count meet.
+func stores() []mutant {
+	const (
+		store    = "shortener/boltstore/boltstore.go"
+		writer   = "shortener/boltstore/writer.go"
+		sweep    = "shortener/boltstore/sweep.go"
+		recovery = "shortener/boltstore/recovery.go"
+		cache    = "shortener/boltstore/cache.go"
+		memory   = "shortener/memstore/memstore.go"
+
+		counts = "\tfor i, charge := range c.Charges {\n\t\ts.used[charge.Counter] = usages[i].Used\n\t}\n"
+		slugs  = "\tfor _, link := range c.Links {\n\t\tif _, taken := s.links[link.Slug]; taken {\n\t\t\treturn shortener.ErrSlugTaken\n\t\t}\n\t}\n"
+	)
+	return []mutant{
+		{fault: "a taken slug is counted", file: memory, test: "TestStore/a_taken_slug_costs_nothing",
+			from: slugs + counts, to: counts + slugs},
+		{fault: "limits are compared under one lock and counted under another", file: memory, test: "TestStore/an_order_explains_the_answers_of_callers_at_once",
+			from: "\tfor _, link := range c.Links {\n\t\tif _, taken", to: "\ts.mu.Unlock()\n\tyield := make(chan int)\n\tgo close(yield)\n\t<-yield\n\ts.mu.Lock()\n\tfor _, link := range c.Links {\n\t\tif _, taken"},
+
+		{fault: "a taken slug is counted beside a neighbour that is stored", file: store, test: "TestNeighbours/a_taken_slug_costs_nothing",
+			from: "boltquota.Check(tx, c.Charges)", to: "boltquota.Apply(tx, c.Charges)"},
+		{fault: "whoever is full learns which slugs exist", file: store, test: "TestStore/the_order_of_the_checks",
+			from: "if _, err := boltquota.Check(tx, c.Charges); err != nil {", to: "if err != nil {"},
+		{fault: "a taken slug is given to another", file: store, test: "TestStore/one_slug_has_one_owner",
+			from: "links.Get([]byte(link.Slug)) == nil {", to: "links.Get([]byte(link.Slug)) == nil || true {"},
+		{fault: "a link is stored without its charges", file: store, test: "TestStore/the_fifty-first_is_refused",
+			from: "boltquota.Apply(tx, c.Charges)", to: "boltquota.Check(tx, c.Charges)"},
+		{fault: "the clock is not checked in the transaction", file: store, test: "TestStore/a_clock_more_than_a_day_behind_is_not_trusted",
+			from: "newest, err := checkClock(tx, c.Day)", to: "newest, err := newestDay(tx)"},
+		{fault: "the newest day is not written down", file: store, test: "TestStore/a_clock_more_than_a_day_behind_is_not_trusted",
+			from: "if c.Day > newest {", to: "if c.Day > newest && false {"},
+		{fault: "the newest day goes back with the clock", file: store, test: "TestStore/random_operations_agree_with_a_plain_map",
+			from: "if c.Day > newest {", to: "if c.Day != newest {"},
+		{fault: "a clock far behind is accepted without being asked", file: store, test: "TestAcceptClock",
+			from: "\tif err != nil {\n\t\treturn \"\", err\n\t}\n\treturn newest, quota.CheckClock(day, newest)", to: "\treturn newest, err"},
+		{fault: "accepting a clock forgets the newest day although the clock is right", file: store, test: "TestAcceptClock",
+			from: "if !errors.Is(err, quota.ErrClock) {", to: "if err != nil && !errors.Is(err, quota.ErrClock) {"},
+		{fault: "a day whose secret is gone is given a new one", file: store, test: "TestCannotCount",
+			from: "if day == newest {", to: "if day == newest && false {"},
+		{fault: "the second of two who make a secret replaces the first's", file: store, test: "TestStore/a_secret_is_made_once",
+			from: "if !errors.Is(err, boltquota.ErrNoPeriod) {\n\t\t\treturn err // another", to: "if false {\n\t\t\treturn err // another"},
+		{fault: "half an operation is kept when a put fails", file: store, test: "TestNeighbours/a_link_that_cannot_be_put_fails_all",
+			from: "return torn(fmt.Errorf(\"put link: %w\", err))", to: "return fmt.Errorf(\"put link: %w\", err)"},
+		{fault: "a counter that cannot be read is not unavailable", file: store, test: "TestCannotCount",
+			from: "errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {\n\t\terr", to: "false {\n\t\terr"},
+
+		{fault: "a torn operation is committed with its neighbours", file: writer, test: "TestNeighbours",
+			from: "if errors.As(err, &tornError{}) {", to: "if false {"},
+		{fault: "success is reported before the commit", file: writer, test: "TestStore/an_order_explains_the_answers_of_callers_at_once",
+			from: "\t\t\terr := op.apply(tx)\n", to: "\t\t\terr := op.apply(tx)\n\t\t\tif err == nil {\n\t\t\t\top.result <- nil\n\t\t\t\top.result = make(chan error, 1)\n\t\t\t}\n"},
+		{fault: "success is reported although the commit failed", file: writer, test: "TestReadOnlyFile",
+			from: "\t\tif err != nil {\n\t\t\top.result <- err", to: "\t\tif err != nil && i >= len(results) {\n\t\t\top.result <- err"},
+		{fault: "a creation that was claimed is called withdrawn", file: writer, test: "TestWaitIsBounded",
+			from: "if op.withdraw() {", to: "if op.withdraw() || true {"},
+		{fault: "a withdrawn creation is stored", file: writer, test: "TestWithdrawnIsNeverWritten",
+			from: "\t\t\tif !op.claim() {\n\t\t\t\tcontinue\n\t\t\t}\n\t\t\tclaimed", to: "\t\t\top.claim()\n\t\t\tclaimed"},
+		{fault: "a refusal undoes its neighbours", file: writer, test: "TestNeighbours",
+			from: "if errors.As(err, &tornError{}) {", to: "if err != nil {"},
+		{fault: "writing goes on after a failed flush", file: writer, test: "TestReadOnlyFile",
+			from: "s.fail(err, !noSpace(err))", to: "s.fail(err, false)"},
+		{fault: "a full queue makes requests wait", file: writer, test: "TestQueueIsBounded",
+			from: "\tselect {\n\tcase s.queue <- op:\n\tdefault:", to: "\tselect {\n\tcase s.queue <- op:\n\tcase <-s.done:"},
+		{fault: "what has queued is dropped when the store closes", file: writer, test: "TestCloseFinishesWhatHasQueued",
+			from: "\tfor {\n\t\tselect {\n\t\tcase op := <-s.queue:\n\t\t\tsweeping",
+			to:   "\tfor {\n\t\tselect {\n\t\tcase <-s.closing:\n\t\t\treturn\n\t\tdefault:\n\t\t}\n\t\tselect {\n\t\tcase op := <-s.queue:\n\t\t\tsweeping"},
+
+		{fault: "the day before the newest is swept", file: sweep, test: "TestSweep",
+			from: "boltquota.Sweep(tx, keep, sweepChunk)", to: "boltquota.Sweep(tx, keep[:0]+newest, sweepChunk)"},
+		{fault: "sweeping goes by the newest day that has a secret", file: sweep, test: "TestSweep",
+			from: "\tkeep, err := quota.DayBefore(newest)\n",
+			to:   "\tlast, _ := tx.Bucket([]byte(\"days\")).Cursor().Last()\n\t\tkeep, err := quota.DayBefore(string(last))\n"},
+		{fault: "old days are never swept", file: sweep, test: "TestSweep",
+			from: "if newest == \"\" {", to: "if true {"},
+
+		{fault: "the cache answers for another slug", file: cache, test: "TestCache",
+			from: "link != nil && link.Slug == slug", to: "link != nil"},
+		{fault: "the cache outlives the file it was filled from", file: recovery, test: "TestVisitedLinks",
+			from: "\ts.cache.clear()\n", to: ""},
+	}
+}
