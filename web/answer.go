@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
@@ -95,7 +94,8 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 	h := w.Header()
 	h.Set("Vary", "Accept")
 	if p.retryAfter > 0 {
-		h.Set("Retry-After", retryAfter(p.retryAfter))
+		// Whole seconds, as RFC 9110, section 10.2.3, has it.
+		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.retryAfter), 10))
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
@@ -119,12 +119,6 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 	default:
 		return writeJSON(w, r, p.Status, mediaProblem, p)
 	}
-}
-
-// retryAfter is a wait in the header's whole seconds (RFC 9110, section 10.2.3),
-// rounded up and at least one, so that whoever waits that long is not early.
-func retryAfter(wait time.Duration) string {
-	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 
 // note logs what an operator should know of a refusal: faults of ours, loudly.
