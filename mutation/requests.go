@@ -40,7 +40,7 @@ func requests() []mutant {
 		{fault: "a full client is told to wait for the day alone", file: create, test: "TestRetryAfterIsTrue",
 			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "exceeded.Usage.ResetAt.Sub(s.now())"},
 
-		{fault: "Retry-After is rounded down", file: answer, test: "TestRetryAfterIsTrue",
+		{fault: "Retry-After is rounded down", file: "web/words.go", test: "TestRetryAfterIsTrue",
 			from: "int64((wait+time.Second-1)/time.Second)", to: "int64(wait/time.Second)"},
 		{fault: "a 503 does not say when to try again", file: problem, test: "TestStoreFaults",
 			from: "\tp.retryAfter = storePause\n", to: ""},
