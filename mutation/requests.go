@@ -6,7 +6,6 @@ func requests() []mutant {
 	const (
 		service = "shortener/service.go"
 		create  = "web/create.go"
-		answer  = "web/answer.go"
 		problem = "web/problem.go"
 		ip      = "web/clientip.go"
 
