@@ -20,8 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/idna"
-
 	"snip/quota"
 	"snip/shortener"
 )
@@ -115,24 +113,19 @@ func New(c Config) (http.Handler, error) {
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.router())), nil
 }
 
-// shortBase is what a slug is appended to. An international host is written in
-// punycode: browsers and mail programs do not agree on anything else.
-func shortBase(u *url.URL) string {
-	return shortener.Location(u.Scheme+"://"+u.Host) + prefixOf(u) + "/"
-}
+// shortBase is what a slug is appended to.
+func shortBase(u *url.URL) string { return siteOf(u) + prefixOf(u) + "/" }
 
-// origin is the URL's origin as browsers send it: the host in lower case and
-// punycode, the scheme's own port left out.
+// siteOf is the URL without its path. An international host is written in
+// punycode: browsers and mail programs do not agree on anything else.
+func siteOf(u *url.URL) string { return shortener.Location(u.Scheme + "://" + u.Host) }
+
+// origin is the URL's origin as browsers send it: in lower case, the scheme's own
+// port left out.
 func origin(u *url.URL) string {
-	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii
+	site := strings.ToLower(siteOf(u))
+	if strings.HasPrefix(site, "https:") {
+		return strings.TrimSuffix(site, ":443")
 	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port != "" && !(scheme == "http" && port == "80") && !(scheme == "https" && port == "443") {
-		host += ":" + port
-	}
-	return scheme + "://" + host
+	return strings.TrimSuffix(site, ":80")
 }
