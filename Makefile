@@ -53,6 +53,7 @@ format:
 
 lint:
 	go vet ./...
+	go vet -tags memstore ./cmd/snip
 	go run $(STATICCHECK) ./...
 
 bench: build ## Measure bin/snip against bare net/http and the disk; ARGS=-quick tries it out

@@ -1,20 +1,28 @@
--- Follows links in turn. Argument: a file with one slug a line.
+-- Asks for slugs in turn. Arguments: a file with one slug a line, the method, and
+-- whether they are to be "found" or "missing".
 -- The requests are made beforehand, so that wrk has as little to do as it can.
-local requests, next = {}, 0
+local requests, count, next = {}, 0, 0
+local thread
 
 function init(args)
   for slug in io.lines(args[1]) do
-    requests[#requests + 1] = wrk.format("GET", "/" .. slug)
+    count = count + 1
+    requests[count] = wrk.format(args[2], "/" .. slug)
   end
+  expected = args[3]
 end
 
+function setup(t) thread = t end
+
 function request()
-  next = next % #requests + 1
+  next = next % count + 1
   return requests[next]
 end
 
 -- A function that looks at each answer would make wrk the bottleneck. Its own
 -- count of answers above 399 tells a redirect from any refusal.
 function done(summary, latency)
-  report(summary, latency, summary.requests - summary.errors.status, summary.errors.status)
+  local fine, refused = summary.requests - summary.errors.status, summary.errors.status
+  if thread:get("expected") == "missing" then fine, refused = refused, fine end
+  report(summary, latency, fine, refused)
 end

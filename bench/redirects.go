@@ -3,52 +3,76 @@ package main
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 )
 
-// redirects measures following links: a few that everybody follows, and many in
-// turn, beside a bare server that sends the same answer.
+// redirects measures following links, in a small file and in a large one: a few
+// that everybody follows, many in turn, by popularity and all alike, beside a bare
+// server that sends the same answer.
 func (b *bench) redirects(ctx context.Context, t *table) error {
-	const connections, few, many = 64, 10, 10_000
-	snip, err := b.startSnip(ctx, "redirects.db", append(huge, unthrottled)...)
+	const few, many = 10, numbered(10_000)
+	if err := b.fill(ctx, "redirects.db", many); err != nil {
+		return err
+	}
+	if err := b.fill(ctx, largeFile, b.large()); err != nil {
+		return err
+	}
+	small, err := b.startSnip(ctx, "redirects.db", unlimited...)
 	if err != nil {
 		return err
 	}
-	defer snip.kill()
-	slugs, err := snip.makeLinks(ctx, many)
+	defer small.kill()
+	large, err := b.startSnip(ctx, largeFile, unlimited...)
 	if err != nil {
 		return err
 	}
-	hot, all := filepath.Join(b.dir, "hot"), filepath.Join(b.dir, "all")
-	if err := os.WriteFile(hot, []byte(strings.Join(slugs[:few], "\n")+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := os.WriteFile(all, []byte(strings.Join(slugs, "\n")+"\n"), 0o600); err != nil {
-		return err
-	}
-	like, err := request(ctx, http.MethodGet, snip.url+"/"+slugs[0], "")
+	defer large.kill()
+	like, err := request(ctx, http.MethodGet, small.url+"/"+many.slug(0), "")
 	if err != nil {
 		return err
 	}
-	bare, err := b.startBare(ctx, like, http.MethodGet, "/"+slugs[0])
+	bare, err := b.startBare(ctx, like, http.MethodGet, "/"+many.slug(0))
 	if err != nil {
 		return err
 	}
 	defer bare.kill()
 
-	bareCell := b.loaded("bare net/http", load{"follow.lua", bare, "", connections, []string{hot}})
-	hotCell := b.loaded("snip, 10 links", load{"follow.lua", snip, "", connections, []string{hot}})
-	allCell := b.loaded("snip, 10,000 links", load{"follow.lua", snip, "", connections, []string{all}})
-	if err := b.inTurn(ctx, "redirects", bareCell, hotCell, allCell); err != nil {
+	hot, err := b.writeList("hot", few, many.slug)
+	if err != nil {
+		return err
+	}
+	all, err := b.writeList("all", int(many), many.slug)
+	if err != nil {
+		return err
+	}
+	largeHot, err := b.writeList("large-hot", few, b.hotOf(b.large()))
+	if err != nil {
+		return err
+	}
+	size := "snip, " + whole(float64(b.large())) + " links"
+	bareCell := b.loaded("bare net/http", follow(bare, hot, found))
+	hotCell := b.loaded("snip, 10,000 links, 10 of them", follow(small, hot, found))
+	allCell := b.loaded("snip, 10,000 links in turn", follow(small, all, found))
+	largeHotCell := b.loaded(size+", 10 of them", follow(large, largeHot, found))
+	popular := b.drawn(size+", by popularity", large, found, b.large().slug, byPopularity(b.large(), 1))
+	uniform := b.drawn(size+", all alike", large, found, b.large().slug, uniformly(b.large(), 2))
+	snips := []*cell{hotCell, allCell, largeHotCell, popular, uniform}
+	if err := b.inTurn(ctx, "redirects", append([]*cell{bareCell}, snips...)...); err != nil {
 		return err
 	}
 	t.series("redirects, 64 connections", "to bare")
 	t.row(bareCell, nil)
-	t.row(hotCell, bareCell)
-	t.row(allCell, bareCell)
-	t.target("redirects of 10 links to bare net/http", hotCell.rate.over(bareCell.rate), 0.8)
-	t.target("redirects of 10,000 links to bare net/http", allCell.rate.over(bareCell.rate), 0.8)
+	for _, c := range snips {
+		t.row(c, bareCell)
+	}
+	t.target("redirects of 10 links to bare net/http", hotCell.rate.over(bareCell.rate), 0.95)
+	t.target("redirects of 10,000 links in turn to bare net/http", allCell.rate.over(bareCell.rate), 0.8)
+	t.target("redirects all over the large file to bare net/http", uniform.rate.over(bareCell.rate), 0.7)
+	t.limit("p99 of redirects of 10 links to bare net/http", hotCell.p99.over(bareCell.p99), 1.3)
+	t.limit("p99 of redirects all over the large file to bare net/http", uniform.p99.over(bareCell.p99), 1.3)
 	return nil
+}
+
+// hotOf returns the few links of a file that everybody follows, from all over it.
+func (b *bench) hotOf(links numbered) func(i int) string {
+	return func(i int) string { return links.slug(i * int(links) / 10) }
 }

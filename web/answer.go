@@ -51,12 +51,17 @@ func write(w http.ResponseWriter, r *http.Request, status int, mediaType string,
 }
 
 func writeJSON(w http.ResponseWriter, r *http.Request, status int, mediaType string, v any) error {
-	body, err := json.Marshal(v)
+	body, err := encodeJSON(v)
 	if err != nil {
 		return err
 	}
-	write(w, r, status, mediaType, append(body, '\n'))
+	write(w, r, status, mediaType, body)
 	return nil
+}
+
+func encodeJSON(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	return append(body, '\n'), err
 }
 
 // writePage renders a page before anything is sent, so that one that cannot be
@@ -74,12 +79,12 @@ func writePage(w http.ResponseWriter, r *http.Request, status int, render func(*
 // echo's error handler.
 func (s *server) refuse(err error, c echo.Context) {
 	w, r := c.Response(), c.Request()
-	s.note(err, r)
+	p := s.problemOf(err)
+	s.note(p, err, r)
 	if w.Committed {
 		// Half an answer is out. Only a broken connection tells the client so.
 		panic(http.ErrAbortHandler)
 	}
-	p := s.problemOf(err)
 	if p.Status == http.StatusMethodNotAllowed {
 		p.allow = s.allow[c.Path()]
 	}
@@ -116,13 +121,19 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 	case formatText:
 		write(w, r, p.Status, mediaText, []byte(p.Detail+"\n"))
 		return nil
-	default:
-		return writeJSON(w, r, p.Status, mediaProblem, p)
 	}
+	if p.encoded != nil {
+		write(w, r, p.Status, mediaProblem, p.encoded)
+		return nil
+	}
+	return writeJSON(w, r, p.Status, mediaProblem, p)
 }
 
 // note logs what an operator should know of a refusal: faults of ours, loudly.
-func (s *server) note(err error, r *http.Request) {
+func (s *server) note(p *problem, err error, r *http.Request) {
+	if p.Status < http.StatusInternalServerError {
+		return
+	}
 	var (
 		panicked *panicError
 		known    *problem
@@ -133,7 +144,6 @@ func (s *server) note(err error, r *http.Request) {
 	case errors.As(err, &panicked):
 		s.faults.report("panic", err, "value", panicked.value, "stack", string(panicked.stack))
 	case errors.As(err, &known): // whoever made it has said what there is to say
-	case s.problemOf(err).Status < http.StatusInternalServerError:
 	case errors.Is(err, quota.ErrClock):
 		s.faults.report("clock", err)
 	case errors.Is(err, quota.ErrCannotCount):

@@ -80,8 +80,7 @@ func TestWhatTheLimitedAreTold(t *testing.T) {
 		{Rules{Every: time.Minute}, "", "This client may make about one every minute." + rest},
 		{Rules{}, "ops@example.org", "No more links can be made just now." + rest + " Contact: ops@example.org."},
 	} {
-		s := &server{rules: row.rules, contact: row.contact}
-		if got := s.limits(); got != row.want {
+		if got := limits(row.rules, row.contact); got != row.want {
 			t.Errorf("%+v: %q, want %q", row.rules, got, row.want)
 		}
 	}

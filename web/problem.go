@@ -29,6 +29,7 @@ type problem struct {
 
 	retryAfter time.Duration // above zero on every 429 and 503
 	allow      string        // the Allow header of a 405
+	encoded    []byte        // the whole in JSON, where it was made beforehand
 }
 
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
@@ -60,18 +61,16 @@ func (e *limitedError) Error() string { return fmt.Sprintf("limited for %s", e.w
 // problemOf is where an error becomes a status, a code and a sentence. What it
 // does not know is a fault of ours.
 func (s *server) problemOf(err error) *problem {
-	var (
-		known   *problem
-		limited *limitedError
-		invalid *shortener.InvalidError
-	)
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &limited):
-		p := newProblem(http.StatusTooManyRequests, "rate_limited", "%s", s.limits())
+	if limited, ok := errors.AsType[*limitedError](err); ok {
+		p := *s.tooMany
 		p.retryAfter = max(limited.wait, time.Second) // the turn of the day may have come meanwhile
-		return p
+		return &p
+	}
+	if known, ok := errors.AsType[*problem](err); ok {
+		return known
+	}
+	var invalid *shortener.InvalidError
+	switch {
 	case errors.As(err, &invalid):
 		return newProblem(http.StatusBadRequest, invalidCode(invalid.Kind), "%s.", invalid.Error())
 	case errors.Is(err, shortener.ErrSlugTaken):
@@ -111,15 +110,24 @@ func invalidCode(kind error) string {
 	}
 }
 
+// tooMany returns the refusal that all limits share, written down beforehand: a
+// script that does not heed it asks for it thousands of times a second.
+func tooMany(r Rules, contact string) (*problem, error) {
+	p := newProblem(http.StatusTooManyRequests, "rate_limited", "%s", limits(r, contact))
+	var err error
+	p.encoded, err = encodeJSON(p)
+	return p, err
+}
+
 // limits is what a limited client is told. It is made of the settings alone, so
 // that it is the same for the throttle and for every level of the quota, and
 // shows nobody what others have used.
-func (s *server) limits() string {
+func limits(r Rules, contact string) string {
 	var rules []string
-	if s.rules.Daily > 0 {
-		rules = append(rules, count(s.rules.Daily, "link")+" per UTC day")
+	if r.Daily > 0 {
+		rules = append(rules, count(r.Daily, "link")+" per UTC day")
 	}
-	if every := pace(s.rules.Every); every != "" {
+	if every := pace(r.Every); every != "" {
 		rules = append(rules, every)
 	}
 	text := "No more links can be made just now."
@@ -127,8 +135,8 @@ func (s *server) limits() string {
 		text = "This client may make " + strings.Join(rules, " and ") + "."
 	}
 	text += " An address may be shared by several people. Wait as long as the Retry-After header says, then try again."
-	if s.contact != "" {
-		text += " Contact: " + s.contact + "."
+	if contact != "" {
+		text += " Contact: " + contact + "."
 	}
 	return text
 }

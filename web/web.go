@@ -49,9 +49,8 @@ type Rules struct {
 type server struct {
 	service        *shortener.Service
 	throttle       *quota.Throttle
-	rules          Rules
-	contact        string
-	short          string // what a slug is appended to
+	tooMany        *problem // the 429, but for its wait
+	short          string   // what a slug is appended to
 	redirectStatus int
 	now            func() time.Time
 	log            *slog.Logger
@@ -90,6 +89,10 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	tooMany, err := tooMany(c.Rules, c.Contact)
+	if err != nil {
+		return nil, err
+	}
 	crossOrigin := http.NewCrossOriginProtection()
 	if err := crossOrigin.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
 		return nil, fmt.Errorf("public URL: %w", err)
@@ -97,8 +100,7 @@ func New(c Config) (http.Handler, error) {
 	s := &server{
 		service:        c.Service,
 		throttle:       c.Throttle,
-		rules:          c.Rules,
-		contact:        c.Contact,
+		tooMany:        tooMany,
 		short:          shortBase(c.PublicURL),
 		redirectStatus: c.RedirectStatus,
 		now:            c.Now,

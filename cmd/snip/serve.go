@@ -15,7 +15,6 @@ import (
 
 	"snip/quota"
 	"snip/shortener"
-	"snip/shortener/boltstore"
 	"snip/web"
 )
 
@@ -23,6 +22,13 @@ import (
 // been told to stop. Container engines kill after 10 to 30 seconds; the compose
 // file allows 20.
 const drainTime = 15 * time.Second
+
+// store is what the process needs of one, beside what creations do.
+type store interface {
+	shortener.Store
+	AcceptClock(ctx context.Context, day string) (forgotten string, err error)
+	Close() error
+}
 
 // serve runs until ctx ends or the process is told to stop, and then closes in
 // order: the listener, the requests under way, the store. A second signal finds
@@ -34,7 +40,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	for _, warning := range c.warnings {
 		log.Warn(warning)
 	}
-	store, err := boltstore.Open(c.store, boltstore.Options{Log: log})
+	store, err := openStore(c.store, log)
 	if err != nil {
 		return err
 	}
@@ -57,8 +63,12 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		return err
 	}
 	server := newServer(handler, log)
+	watch := newConnWatch(listener)
+	watching, unwatch := context.WithCancel(context.Background())
+	defer unwatch() // after the last connections, which may be overdue too
+	go watch.run(watching)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(watch) }()
 	logStart(log, c, listener.Addr())
 
 	select {
@@ -85,7 +95,7 @@ func drain(server *http.Server, log *slog.Logger) {
 	}
 }
 
-func acceptClock(ctx context.Context, store *boltstore.Store, log *slog.Logger) error {
+func acceptClock(ctx context.Context, store store, log *slog.Logger) error {
 	day := quota.DayOf(time.Now()).Label
 	previous, err := store.AcceptClock(ctx, day)
 	if err != nil {
@@ -131,15 +141,12 @@ func newThrottle(c quota.ThrottleConfig, now func() time.Time) (*quota.Throttle,
 	return quota.NewThrottle(c)
 }
 
-// newServer bounds what one connection may cost. The time to read includes the
-// body, so a caller who dribbles is cut off; no answer takes long to make, since
-// nothing is fetched and the store answers under deadlines of its own.
+// newServer returns the server, to be given a [connWatch]: it has no timeouts of
+// its own.
 func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:        handler,
-		ReadTimeout:    10 * time.Second, // of headers too: one deadline to set, not two
-		WriteTimeout:   30 * time.Second,
-		IdleTimeout:    2 * time.Minute,
+		ConnState:      observe,
 		MaxHeaderBytes: 16 << 10,
 		// OPTIONS * is refused like every other method that is not there.
 		DisableGeneralOptionsHandler: true,

@@ -1,0 +1,13 @@
+//go:build !memstore
+
+package main
+
+import (
+	"log/slog"
+
+	"snip/shortener/boltstore"
+)
+
+func openStore(path string, log *slog.Logger) (store, error) {
+	return boltstore.Open(path, boltstore.Options{Log: log})
+}
