@@ -8,6 +8,7 @@ func limits() []mutant {
 		client   = "quota/client.go"
 		window   = "quota/window.go"
 		throttle = "quota/throttle.go"
+		refusals = "quota/refusals.go"
 		counters = "quota/boltquota/boltquota.go"
 		periods  = "quota/boltquota/period.go"
 	)
@@ -83,6 +84,11 @@ func limits() []mutant {
 			to:   "\tnow := s.instant(t.now)\n\ts.mu.Lock()\n\tdefer s.mu.Unlock()\n\tbucket := s.claim("},
 		{fault: "asking for the wait takes a token", file: throttle, test: "TestThrottleWait",
 			from: "\tif bucket == nil {\n\t\treturn 0\n\t}\n\treturn t.wait(", to: "\tif bucket == nil {\n\t\treturn 0\n\t}\n\tbucket.AllowN(now, 1)\n\treturn t.wait("},
+
+		{fault: "who was refused yesterday is refused today", file: refusals, test: "TestRefusals",
+			from: " && m.period == period", to: ""},
+		{fault: "a client is refused because another was", file: refusals, test: "TestRefusalsShareSlots",
+			from: " && m.client == c", to: ""},
 
 		{fault: "an unreadable counter is zero", file: counters, test: "TestCannotCount",
 			from: "\tif len(raw) != 8 {\n\t\treturn 0, ", to: "\tif len(raw) != 8 {\n\t\treturn 0, nil\n\t\treturn 0, "},

@@ -8,6 +8,7 @@ func stores() []mutant {
 		sweep    = "shortener/boltstore/sweep.go"
 		recovery = "shortener/boltstore/recovery.go"
 		cache    = "shortener/boltstore/cache.go"
+		today    = "shortener/boltstore/today.go"
 		memory   = "shortener/memstore/memstore.go"
 
 		counts = "\tfor i, charge := range c.Charges {\n\t\ts.used[charge.Counter] = usages[i].Used\n\t}\n"
@@ -45,6 +46,9 @@ func stores() []mutant {
 			from: "return torn(fmt.Errorf(\"put link: %w\", err))", to: "return fmt.Errorf(\"put link: %w\", err)"},
 		{fault: "a counter that cannot be read is not unavailable", file: store, test: "TestCannotCount",
 			from: "errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {\n\t\terr", to: "false {\n\t\terr"},
+
+		{fault: "a clock that was right once is trusted for ever", file: today, test: "TestStore/a_clock_more_than_a_day_behind_is_not_trusted",
+			from: "{ c.generation.Add(1) }", to: "{}"},
 
 		{fault: "a torn operation is committed with its neighbours", file: writer, test: "TestNeighbours",
 			from: "if errors.As(err, &tornError{}) {", to: "if false {"},

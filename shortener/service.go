@@ -30,6 +30,7 @@ type Service struct {
 	policy       quota.Policy
 	destinations Destinations
 	slugs        slugRules
+	refused      *quota.Refusals
 	now          func() time.Time
 }
 
@@ -40,6 +41,7 @@ func New(c Config) *Service {
 		policy:       c.Policy,
 		destinations: c.Destinations,
 		slugs:        newSlugRules(c.Reserved),
+		refused:      quota.NewRefusals(),
 		now:          c.Now,
 	}
 }
@@ -76,8 +78,12 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	if err != nil {
 		return Link{}, refusal(err)
 	}
+	if exceeded := s.refused.Find(who, day.Label); exceeded != nil {
+		return Link{}, exceeded
+	}
 	charges := s.policy.Charges(who, secret, day, 1)
 	if err := s.look(ctx, charges); err != nil {
+		s.remember(who, day, err)
 		return Link{}, refusal(err)
 	}
 	link := Link{
@@ -103,7 +109,15 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	case errors.Is(err, ErrSlugTaken) && n.Slug == "":
 		return Link{}, fmt.Errorf("%w: %d random slugs in a row were taken", ErrUnavailable, slugAttempts)
 	default:
+		s.remember(who, day, err)
 		return Link{}, refusal(err)
+	}
+}
+
+// remember keeps a refusal of one unit for want of quota.
+func (s *Service) remember(who quota.Client, day quota.Window, err error) {
+	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok {
+		s.refused.Add(who, day.Label, exceeded)
 	}
 }
 

@@ -193,6 +193,14 @@ func TestFullClient(t *testing.T) {
 	if f.store.calls["create"] != before {
 		t.Error("a full client's creation was sent to the writer")
 	}
+	looks := f.store.calls["used"]
+	var again *quota.ExceededError
+	if _, err := f.create(shortener.NewLink{URL: "https://example.org/"}); !errors.As(err, &again) || *again != *exceeded {
+		t.Errorf("asked again: %v, want %v", err, exceeded)
+	}
+	if f.store.calls["used"] != looks {
+		t.Error("a client that is known to be full costs a look at its counters")
+	}
 	if _, err := f.create(shortener.NewLink{URL: "nonsense"}); !errors.Is(err, shortener.ErrInvalidURL) {
 		t.Errorf("nonsense from a full client: got error %v, want ErrInvalidURL", err)
 	}

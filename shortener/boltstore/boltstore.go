@@ -62,6 +62,7 @@ type Store struct {
 	calm     int    // how many retries in a row found no trouble
 
 	cache   *cache
+	today   todayCache
 	queue   chan *operation
 	closing chan struct{}
 	closed  sync.Once
@@ -172,7 +173,11 @@ func (s *Store) Secret(ctx context.Context, day string) (secret quota.Secret, er
 
 // EnsureSecret implements [shortener.Store].
 func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, error) {
-	var secret quota.Secret
+	secret, ok := s.today.get(day)
+	if ok {
+		return secret, nil
+	}
+	generation := s.today.generation.Load()
 	err := s.view(func(tx *bbolt.Tx) error {
 		_, err := checkClock(tx, day)
 		if err == nil {
@@ -180,6 +185,9 @@ func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, err
 		}
 		return err
 	})
+	if err == nil {
+		s.today.put(generation, day, secret)
+	}
 	if !errors.Is(err, boltquota.ErrNoPeriod) {
 		return secret, err
 	}

@@ -114,6 +114,7 @@ func (s *Store) swap() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cache.clear()
+	s.today.invalidate()
 	if s.db != nil {
 		if err := s.db.Close(); err != nil {
 			s.options.Log.Error("close the store before opening it again", "store", s.path, "err", err)

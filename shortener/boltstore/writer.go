@@ -192,6 +192,10 @@ func (s *Store) commit(batch []*operation) (newDay bool) {
 			}
 		}
 	}
+	newDay = newDay && err == nil
+	if newDay {
+		s.today.invalidate() // before anybody hears of it
+	}
 	for i, op := range claimed {
 		if err != nil {
 			op.result <- err
@@ -199,7 +203,7 @@ func (s *Store) commit(batch []*operation) (newDay bool) {
 			op.result <- results[i]
 		}
 	}
-	return newDay && err == nil
+	return newDay
 }
 
 // errNothingToCommit rolls a transaction of refusals back: committing one that

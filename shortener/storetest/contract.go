@@ -218,10 +218,17 @@ func testDays(t *testing.T, stores []shortener.Store) {
 func testClock(t *testing.T, stores []shortener.Store) {
 	m := maker{t, stores[0], policy}
 	who := host(1, 1)
+	tooFar := noon.AddDate(0, 0, -2)
+	for i, s := range stores {
+		for range 2 { // a store may keep what it found, until another day is counted
+			if _, err := s.EnsureSecret(t.Context(), quota.DayOf(tooFar).Label); err != nil {
+				t.Errorf("handle %d, before anything was counted: %v", i, err)
+			}
+		}
+	}
 	if err := m.create(who, noon, "today"); err != nil {
 		t.Fatal(err)
 	}
-	tooFar := noon.AddDate(0, 0, -2)
 	for i, s := range stores {
 		_, err := s.EnsureSecret(t.Context(), quota.DayOf(tooFar).Label)
 		wantError(t, err, quota.ErrClock)
