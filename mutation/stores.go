@@ -9,7 +9,9 @@ func stores() []mutant {
 		recovery = "shortener/boltstore/recovery.go"
 		cache    = "shortener/boltstore/cache.go"
 		today    = "shortener/boltstore/today.go"
-		memory   = "shortener/memstore/memstore.go"
+
+		numbering = "shortener/boltstore/numbering.go"
+		memory    = "shortener/memstore/memstore.go"
 
 		counts = "\tfor i, charge := range c.Charges {\n\t\ts.used[charge.Counter] = usages[i].Used\n\t}\n"
 		slugs  = "\tfor _, link := range c.Links {\n\t\tif _, taken := s.links[link.Slug]; taken {\n\t\t\treturn shortener.ErrSlugTaken\n\t\t}\n\t}\n"
@@ -25,7 +27,7 @@ func stores() []mutant {
 		{fault: "whoever is full learns which slugs exist", file: store, test: "TestStore/the_order_of_the_checks",
 			from: "if _, err := boltquota.Check(tx, c.Charges); err != nil {", to: "if err != nil {"},
 		{fault: "a taken slug is given to another", file: store, test: "TestStore/one_slug_has_one_owner",
-			from: "links.Get([]byte(link.Slug)) == nil {", to: "links.Get([]byte(link.Slug)) == nil || true {"},
+			from: "links.Get(keys[i]) == nil {", to: "links.Get(keys[i]) == nil || true {"},
 		{fault: "a link is stored without its charges", file: store, test: "TestStore/the_fifty-first_is_refused",
 			from: "boltquota.Apply(tx, c.Charges)", to: "boltquota.Check(tx, c.Charges)"},
 		{fault: "the clock is not checked in the transaction", file: store, test: "TestStore/a_clock_more_than_a_day_behind_is_not_trusted",
@@ -49,6 +51,15 @@ func stores() []mutant {
 
 		{fault: "a clock that was right once is trusted for ever", file: today, test: "TestStore/a_clock_more_than_a_day_behind_is_not_trusted",
 			from: "{ c.generation.Add(1) }", to: "{}"},
+
+		{fault: "a restart generates the slugs of links that are there", file: numbering, test: "TestStore/generated_slugs_are_new_and_cannot_be_guessed",
+			from: "if next+reserveStep/2 <= reserved {", to: "if reserved >= 0 {"},
+		{fault: "generated slugs follow each other", file: numbering, test: "TestStore/generated_slugs_are_new_and_cannot_be_guessed",
+			from: "rounds     = 10", to: "rounds     = 0"},
+		{fault: "numbers begin anew after an old backup is restored", file: numbering, test: "TestNumbersGoOn",
+			from: "uint64(max(passed, 0))", to: "uint64(passed * 0)"},
+		{fault: "a record is served under another slug", file: store, test: "TestRecordOfAnotherSlug",
+			from: "case link.Slug != slug:", to: "case false:"},
 
 		{fault: "a torn operation is committed with its neighbours", file: writer, test: "TestNeighbours",
 			from: "if errors.As(err, &tornError{}) {", to: "if false {"},

@@ -11,8 +11,9 @@ import (
 	"snip/quota"
 )
 
-// slugAttempts bounds how often a random slug that is taken is drawn again. With
-// 10 million links one draw in 100,000 is taken, so eight in a row mean a fault.
+// slugAttempts bounds how often a generated slug that is taken is replaced. With
+// 10 million links one random slug in 200,000 is taken, so eight in a row mean a
+// fault.
 const slugAttempts = 8
 
 // Config holds what a [Service] is made of.
@@ -49,7 +50,7 @@ func New(c Config) *Service {
 // NewLink is what a person asks for.
 type NewLink struct {
 	URL       string
-	Slug      string // empty draws a random one
+	Slug      string // empty generates one
 	ExpiresAt string // RFC 3339 with an offset; empty is never
 }
 
@@ -96,7 +97,11 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	}
 	for range slugAttempts {
 		if n.Slug == "" {
-			link.Slug = s.slugs.random()
+			link.Slug = s.store.NewSlug()
+			if s.slugs.isReserved(link.Slug) {
+				err = ErrSlugTaken
+				continue
+			}
 		}
 		err = s.store.Create(ctx, Creation{Links: []Link{link}, Day: day.Label, Charges: charges})
 		if !errors.Is(err, ErrSlugTaken) || n.Slug != "" {
@@ -107,7 +112,7 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	case err == nil:
 		return link, nil
 	case errors.Is(err, ErrSlugTaken) && n.Slug == "":
-		return Link{}, fmt.Errorf("%w: %d random slugs in a row were taken", ErrUnavailable, slugAttempts)
+		return Link{}, fmt.Errorf("%w: %d generated slugs in a row were taken", ErrUnavailable, slugAttempts)
 	default:
 		s.remember(who, day, err)
 		return Link{}, refusal(err)

@@ -13,16 +13,16 @@ import (
 // a letter or a digit at either end.
 type Slug string
 
-// The bounds of a slug, in characters, and the length of a random one.
+// The bounds of a slug, in characters, and the length of a generated one.
 const (
-	MinSlug    = 3
-	MaxSlug    = 64
-	randomSlug = 7
+	MinSlug       = 3
+	MaxSlug       = 64
+	GeneratedSlug = 7
 )
 
-// slugAlphabet leaves out what is read or heard as something else: 0 and O, 1
-// and I and l.
-const slugAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+// SlugAlphabet is what generated slugs are made of, in the order of its bytes. It
+// leaves out what is read or heard as something else: 0 and O, 1 and I and l.
+const SlugAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 // ParseSlug reports whether text could name a link.
 func ParseSlug(text string) (Slug, bool) {
@@ -56,7 +56,7 @@ func newSlugRules(reserved []string) slugRules {
 }
 
 // parse accepts a chosen slug as it is, or refuses it with the reason; it never
-// changes one. Empty text asks for a random slug.
+// changes one. Empty text asks for a generated slug.
 func (r slugRules) parse(text string) (Slug, error) {
 	if text == "" {
 		return "", nil
@@ -65,7 +65,7 @@ func (r slugRules) parse(text string) (Slug, error) {
 	if !ok {
 		return "", invalidSlug(whyNoSlug(text))
 	}
-	if r.reserved[strings.ToLower(text)] {
+	if r.isReserved(slug) {
 		return "", invalidSlug(fmt.Sprintf("must not be %q, which is reserved; choose another", text))
 	}
 	return slug, nil
@@ -111,23 +111,26 @@ func strangeCharacters(text string) string {
 	return strings.Join(strange, " ")
 }
 
-// random draws a slug. Bytes at or above the largest multiple of the alphabet's
-// length are drawn again, so that every character is equally likely.
-func (r slugRules) random() Slug {
-	const limit = 256 - 256%len(slugAlphabet)
+// isReserved reports whether a slug names something else, in any case.
+func (r slugRules) isReserved(slug Slug) bool { return r.reserved[strings.ToLower(string(slug))] }
+
+// RandomSlug draws a slug, for stores that generate slugs in no order of their
+// own. Bytes at or above the largest multiple of the alphabet's length are drawn
+// again, so that every character is equally likely.
+func RandomSlug() Slug {
+	const limit = 256 - 256%len(SlugAlphabet)
+	slug := make([]byte, 0, GeneratedSlug)
 	for {
-		slug := make([]byte, 0, randomSlug)
-		for len(slug) < randomSlug {
-			var draw [2 * randomSlug]byte
-			rand.Read(draw[:])
-			for _, b := range draw {
-				if int(b) < limit && len(slug) < randomSlug {
-					slug = append(slug, slugAlphabet[int(b)%len(slugAlphabet)])
-				}
+		var draw [2 * GeneratedSlug]byte
+		rand.Read(draw[:])
+		for _, b := range draw {
+			if int(b) >= limit {
+				continue
 			}
-		}
-		if !r.reserved[strings.ToLower(string(slug))] {
-			return Slug(slug)
+			slug = append(slug, SlugAlphabet[int(b)%len(SlugAlphabet)])
+			if len(slug) == GeneratedSlug {
+				return Slug(slug)
+			}
 		}
 	}
 }

@@ -32,6 +32,11 @@ type Store interface {
 	// It may be used to refuse a creation, never to admit one.
 	Used(ctx context.Context, counters []quota.Counter) ([]int64, error)
 
+	// NewSlug returns a slug of GeneratedSlug characters from SlugAlphabet that
+	// no link is likely to have and that cannot be guessed from others. It writes
+	// nothing, so a slug under which no link is stored may come again.
+	NewSlug() Slug
+
 	// Create stores every link and applies every charge in one durable commit,
 	// or does neither. It checks, in this order: the clock (quota.ErrClock, when
 	// Day is more than a day before the newest day that has a counted link), the

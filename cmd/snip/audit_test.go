@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/fxamacker/cbor/v2"
 	"go.etcd.io/bbolt"
 
 	"snip/shortener"
@@ -67,9 +68,16 @@ func (c fileContent) read(tx *bbolt.Tx) error {
 	if links == nil || days == nil {
 		return errors.New("a bucket is missing")
 	}
-	err := links.ForEach(func(slug, _ []byte) error {
-		c.slugs[string(slug)] = true
-		return nil
+	err := links.ForEach(func(_, raw []byte) error {
+		var record struct {
+			Slug string `cbor:"6,keyasint"`
+		}
+		err := cbor.Unmarshal(raw, &record)
+		if c.slugs[record.Slug] {
+			err = errors.Join(err, fmt.Errorf("two records of %q", record.Slug))
+		}
+		c.slugs[record.Slug] = true
+		return err
 	})
 	if err != nil {
 		return err

@@ -34,8 +34,13 @@ var (
 	newestKey = []byte("newest") // in meta: the newest day that has a counted link
 )
 
-// format is what this program writes. A file with a higher one is refused.
-const format = 1
+// format is what this program writes. A file with a higher one is refused, and
+// one with format 1, whose keys were all slugs, is rewritten.
+const format = 2
+
+// linksFill is how full a page of links is left when it is split. Links come in
+// the order of their keys, so the first half of a split page gets no more.
+const linksFill = 0.95
 
 // Options are what [Open] needs besides the file.
 type Options struct {
@@ -61,6 +66,8 @@ type Store struct {
 	reported string // the fault that was logged last, until it is said to be over
 	calm     int    // how many retries in a row found no trouble
 
+	numbers numbering
+	next    atomic.Uint64 // the number of the next generated slug
 	cache   *cache
 	today   todayCache
 	queue   chan *operation
@@ -104,6 +111,9 @@ func Open(path string, o Options) (*Store, error) {
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
 	}
+	if err := s.loadNumbers(time.Now()); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is damaged: %w; restore a backup", path, err), db.Close())
+	}
 	// A file system without room for it must not keep redirects from going on.
 	if err := s.settle(); err != nil {
 		s.fail(fmt.Errorf("flush what was found: %w", err), true)
@@ -145,16 +155,19 @@ func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, e
 		if err != nil {
 			return err
 		}
-		raw := links.Get([]byte(slug))
+		raw := links.Get(s.numbers.key(slug))
 		if raw == nil {
 			return shortener.ErrNotFound
 		}
-		link, err = decodeLink(slug, raw)
-		if err == nil {
-			// Under the lock that opening the file again waits for.
-			s.cache.put(link)
+		link, err = decodeLink(raw)
+		switch {
+		case err != nil:
+			return fmt.Errorf("record of %s: %w", slug, err)
+		case link.Slug != slug:
+			return fmt.Errorf("record of %s: it is that of %q", slug, link.Slug)
 		}
-		return err
+		s.cache.put(link) // under the lock that opening the file again waits for
+		return nil
 	})
 	return link, err
 }
@@ -231,7 +244,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
 		}
 	}
-	err := s.submit(ctx, func(tx *bbolt.Tx) error { return create(tx, c, records) })
+	err := s.submit(ctx, func(tx *bbolt.Tx) error { return s.create(tx, c, records) })
 	if errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {
 		err = fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
 	}
@@ -240,7 +253,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 
 // create is the one place where a link and its count meet. Nothing is written
 // before everything has been checked.
-func create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) error {
+func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) error {
 	newest, err := checkClock(tx, c.Day)
 	if err != nil {
 		return err
@@ -249,8 +262,10 @@ func create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) error {
 	if err != nil {
 		return err
 	}
-	for _, link := range c.Links {
-		if links.Get([]byte(link.Slug)) == nil {
+	keys := make([][]byte, len(c.Links))
+	for i, link := range c.Links {
+		keys[i] = s.numbers.key(link.Slug)
+		if links.Get(keys[i]) == nil {
 			continue
 		}
 		// Whoever has no quota left cannot learn which slugs exist.
@@ -265,13 +280,18 @@ func create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) error {
 		}
 		return torn(err)
 	}
-	for i, link := range c.Links {
-		if err := links.Put([]byte(link.Slug), records[i]); err != nil {
+	links.FillPercent = linksFill
+	for i, key := range keys {
+		if err := links.Put(key, records[i]); err != nil {
 			return torn(fmt.Errorf("put link: %w", err))
 		}
 	}
+	meta := tx.Bucket(metaName)
+	if err := s.reserve(meta); err != nil {
+		return torn(err)
+	}
 	if c.Day > newest {
-		return torn(tx.Bucket(metaName).Put(newestKey, []byte(c.Day)))
+		return torn(meta.Put(newestKey, []byte(c.Day)))
 	}
 	return nil
 }

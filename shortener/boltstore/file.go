@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"snip/quota/boltquota"
+	"snip/shortener"
 )
 
 // lockTimeout is how long the file may be held by a process that is just ending.
@@ -72,7 +75,52 @@ func initialize(tx *bbolt.Tx) error {
 	if err := boltquota.Init(tx); err != nil {
 		return err
 	}
+	return errors.Join(meta.Put(slugKeyKey, newSlugKey()), putFormat(meta))
+}
+
+func putFormat(meta *bbolt.Bucket) error {
 	return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, format))
+}
+
+// upgrade turns a file of format 1, where every key was a slug and no record
+// held it, into one of the present format.
+func upgrade(tx *bbolt.Tx) error {
+	slugKey := newSlugKey()
+	numbers, err := newNumbering(slugKey)
+	if err != nil {
+		return err
+	}
+	old, err := bucket(tx, linksName)
+	if err != nil {
+		return err
+	}
+	upgraded := map[string][]byte{}
+	err = old.ForEach(func(slug, raw []byte) error {
+		link, err := decodeLink(raw)
+		if err != nil {
+			return fmt.Errorf("record of %s: %w", slug, err)
+		}
+		link.Slug = shortener.Slug(slug)
+		upgraded[string(numbers.key(link.Slug))], err = encodeLink(link)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.DeleteBucket(linksName); err != nil {
+		return err
+	}
+	links, err := tx.CreateBucket(linksName)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(upgraded)) {
+		if err := links.Put([]byte(key), upgraded[key]); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket(metaName)
+	return errors.Join(meta.Put(slugKeyKey, slugKey), putFormat(meta))
 }
 
 // syncFolder makes the new name durable.
@@ -106,9 +154,18 @@ func openFile(path string, o Options, readOnly bool) (db *bbolt.DB, err error) {
 	if err != nil {
 		return nil, explain(path, err)
 	}
-	err = db.View(func(tx *bbolt.Tx) error { return inspect(tx, info.Size()) })
+	var found uint64
+	err = db.View(func(tx *bbolt.Tx) error {
+		found, err = inspect(tx, info.Size())
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s %w", path, err), db.Close())
+	}
+	if found == 1 {
+		if err := db.Update(upgrade); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s has format 1 and cannot be rewritten: %w", path, err), db.Close())
+		}
 	}
 	return db, nil
 }
@@ -125,24 +182,25 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	return bbolt.Open(path, 0o600, o)
 }
 
-func inspect(tx *bbolt.Tx, size int64) error {
+// inspect returns the file's format, if the file is whole and of a known one.
+func inspect(tx *bbolt.Tx, size int64) (found uint64, err error) {
 	if tx.Size() > size {
-		return fmt.Errorf("is truncated: %d of %d bytes are there; restore a backup", size, tx.Size())
+		return 0, fmt.Errorf("is truncated: %d of %d bytes are there; restore a backup", size, tx.Size())
 	}
 	meta := tx.Bucket(metaName)
 	if meta == nil || len(meta.Get(formatKey)) != 8 {
-		return errors.New("is not a file of Snip's: choose another with --store")
+		return 0, errors.New("is not a file of Snip's: choose another with --store")
 	}
-	if found := binary.BigEndian.Uint64(meta.Get(formatKey)); found > format {
-		return fmt.Errorf("has format %d and this program knows up to %d: use a newer program", found, format)
+	if found = binary.BigEndian.Uint64(meta.Get(formatKey)); found > format {
+		return 0, fmt.Errorf("has format %d and this program knows up to %d: use a newer program", found, format)
 	}
 	if _, err := bucket(tx, linksName); err != nil {
-		return fmt.Errorf("is damaged: %w; restore a backup", err)
+		return 0, fmt.Errorf("is damaged: %w; restore a backup", err)
 	}
 	if _, err := boltquota.Used(tx, nil); err != nil {
-		return fmt.Errorf("is damaged: %w; restore a backup", err)
+		return 0, fmt.Errorf("is damaged: %w; restore a backup", err)
 	}
-	return nil
+	return found, nil
 }
 
 // explain says in one line what to do about a file that cannot be opened.

@@ -22,6 +22,7 @@ type record struct {
 	ExpiresAt   int64  `cbor:"3,keyasint,omitempty"` // microseconds since 1970; absent is never
 	Day         string `cbor:"4,keyasint,omitempty"`
 	Creator     []byte `cbor:"5,keyasint,omitempty"`
+	Slug        string `cbor:"6,keyasint"` // so that a record can be told without its key
 }
 
 func encodeLink(l shortener.Link) ([]byte, error) {
@@ -31,6 +32,7 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 		CreatedAt:   l.CreatedAt.UnixMicro(),
 		Day:         l.Day,
 		Creator:     []byte(l.Creator),
+		Slug:        string(l.Slug),
 	}
 	if !l.ExpiresAt.IsZero() {
 		r.ExpiresAt = l.ExpiresAt.UnixMicro()
@@ -38,16 +40,16 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 	return cbor.Marshal(r)
 }
 
-func decodeLink(slug shortener.Slug, raw []byte) (shortener.Link, error) {
+func decodeLink(raw []byte) (shortener.Link, error) {
 	var r record
 	if err := cbor.Unmarshal(raw, &r); err != nil {
-		return shortener.Link{}, fmt.Errorf("record of %s: %w", slug, err)
+		return shortener.Link{}, err
 	}
 	if r.Version != recordVersion {
-		return shortener.Link{}, fmt.Errorf("record of %s: version %d is not known", slug, r.Version)
+		return shortener.Link{}, fmt.Errorf("version %d is not known", r.Version)
 	}
 	l := shortener.Link{
-		Slug:        slug,
+		Slug:        shortener.Slug(r.Slug),
 		Destination: r.Destination,
 		CreatedAt:   time.UnixMicro(r.CreatedAt).UTC(),
 		Day:         r.Day,

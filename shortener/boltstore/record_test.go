@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 
 	"snip/shortener"
 )
@@ -22,10 +24,10 @@ func TestRecordBytes(t *testing.T) {
 		want string // in hexadecimal
 	}{
 		{"least", shortener.Link{Slug: "abc", Destination: "https://example.org/", CreatedAt: noon},
-			"a30001017468747470733a2f2f6578616d706c652e6f72672f021b00066169085c7000"},
+			"a40001017468747470733a2f2f6578616d706c652e6f72672f021b00066169085c70000663616263"},
 		{"all", shortener.Link{Slug: "abc", Destination: "https://example.org/ä", CreatedAt: noon,
 			ExpiresAt: noon.Add(time.Microsecond), Day: "2026-11-29", Creator: "\x00\xff"},
-			"a60001017668747470733a2f2f6578616d706c652e6f72672fc3a4021b00066169085c7000031b00066169085c7001046a323032362d31312d3239054200ff"},
+			"a70001017668747470733a2f2f6578616d706c652e6f72672fc3a4021b00066169085c7000031b00066169085c7001046a323032362d31312d3239054200ff0663616263"},
 	} {
 		raw, err := encodeLink(row.link)
 		if err != nil {
@@ -34,7 +36,7 @@ func TestRecordBytes(t *testing.T) {
 		if got := hex.EncodeToString(raw); got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
 		}
-		got, err := decodeLink("abc", raw)
+		got, err := decodeLink(raw)
 		if diff := cmp.Diff(row.link, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", row.name, err, diff)
 		}
@@ -63,9 +65,26 @@ func TestUnreadableRecords(t *testing.T) {
 		rows[fmt.Sprintf("cut at %d", cut)] = whole[:cut]
 	}
 	for name, raw := range rows {
-		if link, err := decodeLink("abc", raw); err == nil || link != (shortener.Link{}) {
+		if link, err := decodeLink(raw); err == nil || link != (shortener.Link{}) {
 			t.Errorf("%s: %+v, %v", name, link, err)
 		}
+	}
+}
+
+// A record that lies under another slug's key leads nobody astray.
+func TestRecordOfAnotherSlug(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{})
+	raw, err := encodeLink(shortener.Link{Slug: "theirs", Destination: "https://example.org/", CreatedAt: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.submit(t.Context(), func(tx *bbolt.Tx) error { return tx.Bucket(linksName).Put([]byte("ours"), raw) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if link, err := s.Get(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
+		t.Errorf("%+v, %v", link, err)
 	}
 }
 
@@ -73,8 +92,8 @@ func TestUnreadableRecords(t *testing.T) {
 // and read again without a change.
 func FuzzDecodeLink(f *testing.F) {
 	for _, link := range []shortener.Link{
-		{Destination: "https://example.org/", CreatedAt: noon},
-		{Destination: "https://example.org/ä", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour), Day: "2026-11-29", Creator: "\x00\xff"},
+		{Slug: "abc", Destination: "https://example.org/", CreatedAt: noon},
+		{Slug: "abc", Destination: "https://example.org/ä", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour), Day: "2026-11-29", Creator: "\x00\xff"},
 	} {
 		raw, err := encodeLink(link)
 		if err != nil {
@@ -93,7 +112,7 @@ func FuzzDecodeLink(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		link, err := decodeLink("abc", raw)
+		link, err := decodeLink(raw)
 		if err != nil {
 			if link != (shortener.Link{}) {
 				t.Errorf("%x: %v with half a link %+v", raw, err, link)
@@ -104,7 +123,7 @@ func FuzzDecodeLink(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%x: %+v cannot be written: %v", raw, link, err)
 		}
-		again, err := decodeLink("abc", written)
+		again, err := decodeLink(written)
 		if diff := cmp.Diff(link, again); err != nil || diff != "" {
 			t.Errorf("%x: %v (-first +again):\n%s", raw, err, diff)
 		}

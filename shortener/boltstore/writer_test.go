@@ -79,7 +79,7 @@ func TestWaitIsBounded(t *testing.T) {
 			outcome <- s.submit(context.Background(), func(tx *bbolt.Tx) error {
 				close(begun)
 				<-held
-				return create(tx, c, [][]byte{{}})
+				return s.create(tx, c, [][]byte{{}})
 			})
 		}()
 		select {
@@ -142,21 +142,21 @@ func TestNeighbours(t *testing.T) {
 	refused := errors.New("refused")
 	for _, c := range []struct {
 		name  string
-		apply func(*bbolt.Tx, shortener.Creation) error // with the first neighbour's slug
-		want  int                                       // links of the two good neighbours
+		apply func(*Store, *bbolt.Tx, shortener.Creation) error // with the first neighbour's slug
+		want  int                                               // links of the two good neighbours
 	}{
-		{"a refusal disturbs nobody", func(*bbolt.Tx, shortener.Creation) error { return refused }, 2},
-		{"a taken slug costs nothing", func(tx *bbolt.Tx, c shortener.Creation) error {
-			return create(tx, c, [][]byte{{}})
+		{"a refusal disturbs nobody", func(*Store, *bbolt.Tx, shortener.Creation) error { return refused }, 2},
+		{"a taken slug costs nothing", func(s *Store, tx *bbolt.Tx, c shortener.Creation) error {
+			return s.create(tx, c, [][]byte{{}})
 		}, 2},
-		{"a link that cannot be put fails all", func(tx *bbolt.Tx, c shortener.Creation) error {
+		{"a link that cannot be put fails all", func(s *Store, tx *bbolt.Tx, c shortener.Creation) error {
 			c.Links[0].Slug = "" // bbolt wants a key
-			return create(tx, c, [][]byte{{}})
+			return s.create(tx, c, [][]byte{{}})
 		}, 0},
-		{"half a write fails all", func(tx *bbolt.Tx, _ shortener.Creation) error {
+		{"half a write fails all", func(_ *Store, tx *bbolt.Tx, _ shortener.Creation) error {
 			return torn(errors.Join(refused, tx.Bucket(linksName).Put([]byte("half"), []byte("half"))))
 		}, 0},
-		{"a panic fails all and the writer goes on", func(tx *bbolt.Tx, _ shortener.Creation) error {
+		{"a panic fails all and the writer goes on", func(_ *Store, tx *bbolt.Tx, _ shortener.Creation) error {
 			_ = tx.Bucket(linksName).Put([]byte("half"), []byte("half"))
 			panic("a bug")
 		}, 0},
@@ -180,7 +180,7 @@ func TestNeighbours(t *testing.T) {
 			}
 			submit(func() error { return s.Create(context.Background(), first) })
 			submit(func() error {
-				return s.submit(context.Background(), func(tx *bbolt.Tx) error { return c.apply(tx, between) })
+				return s.submit(context.Background(), func(tx *bbolt.Tx) error { return c.apply(s, tx, between) })
 			})
 			submit(func() error { return s.Create(context.Background(), last) })
 			release()

@@ -58,6 +58,9 @@ func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, err
 	return secret, nil
 }
 
+// NewSlug implements [shortener.Store].
+func (s *Store) NewSlug() shortener.Slug { return shortener.RandomSlug() }
+
 // Used implements [shortener.Store].
 func (s *Store) Used(ctx context.Context, counters []quota.Counter) ([]int64, error) {
 	s.mu.Lock()

@@ -29,6 +29,7 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"a link comes back as it was given", testRoundTrip},
 		{"a day has one secret", testSecret},
+		{"generated slugs are new and cannot be guessed", testNewSlug},
 		{"the fifty-first is refused", testJourney},
 		{"a refusal at one level leaves all levels alone", testLevels},
 		{"the last part is for newcomers", testNewcomers},
