@@ -7,7 +7,7 @@ RUN go mod download
 COPY . .
 # The repository's history is not in the build context, so the version is told.
 ARG VERSION=
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/snip ./cmd/snip \
+RUN CGO_ENABLED=0 go build -trimpath -pgo cmd/snip/profile.pgo -ldflags "-s -w -X main.version=${VERSION}" -o /out/snip ./cmd/snip \
  && mkdir /out/data
 
 FROM scratch

@@ -3,9 +3,11 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS     := -s -w -X main.version=$(VERSION)
+# The profile makes the program some 3 % faster, and its first build some 15 s slower.
+BUILD       := CGO_ENABLED=0 go build -trimpath -pgo cmd/snip/profile.pgo -ldflags "$(LDFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test torture mutation tools format lint bench build image clean
+.PHONY: help run test torture mutation tools format lint bench build profile image clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,10 +60,14 @@ lint:
 
 bench: build ## Measure bin/snip against bare net/http and the disk; ARGS=-quick tries it out
 	@command -v wrk >/dev/null || $(call install,wrk) || { echo "wrk is missing: install wrk."; exit 1; }
-	@cd bench && go run . -snip ../bin/snip -dir "$${TMPDIR:-../bin}" $(ARGS)
+	@$(BUILD) -tags memstore -o bin/snip-memory ./cmd/snip
+	@cd bench && go run . -snip ../bin/snip -memory ../bin/snip-memory -dir "$${TMPDIR:-../bin}" $(ARGS)
 
 build: ## Build the static binary bin/snip
-	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/snip ./cmd/snip
+	$(BUILD) -o bin/snip ./cmd/snip
+
+profile: ## Take anew what make build tells the compiler of the program
+	go test -trimpath -run '^$$' -bench Serve -benchtime 5s -cpuprofile cmd/snip/profile.pgo -o bin/snip.test ./cmd/snip
 
 image: ## Build the container image snip:latest
 	docker build --build-arg VERSION="$(VERSION)" -t snip:latest .

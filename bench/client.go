@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"strings"
-	"sync"
 )
 
 // client follows no redirect and asks for no compression, as wrk does.
 var client = &http.Client{
-	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: makers},
+	Transport:     &http.Transport{DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
-
-// makers is how many links are made at once where making them is not measured.
-const makers = 64
 
 // request sends one request, with a JSON body unless that is empty.
 func request(ctx context.Context, method, url, body string) (answer, error) {
@@ -73,37 +68,4 @@ func (s *server) used(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("allowance: status %d, %q", a.Status, a.Body)
 	}
 	return *allowance.Used, nil
-}
-
-// makeLinks makes n links whose destinations have one length, follows each, and
-// returns their slugs.
-func (s *server) makeLinks(ctx context.Context, n int) ([]string, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slugs := make([]string, n)
-	var group sync.WaitGroup
-	for maker := range makers {
-		group.Go(func() {
-			for i := maker; i < n && ctx.Err() == nil; i += makers {
-				if err := s.makeLink(ctx, i, &slugs[i]); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	return slugs, context.Cause(ctx)
-}
-
-func (s *server) makeLink(ctx context.Context, i int, slug *string) error {
-	destination := fmt.Sprintf("https://example.org/articles/2026/%07d", i)
-	a, err := s.create(ctx, destination)
-	if err != nil {
-		return err
-	}
-	if a.Status != http.StatusCreated {
-		return fmt.Errorf("making a link: status %d, %q", a.Status, a.Body)
-	}
-	*slug = path.Base(a.Header.Get("Location"))
-	return s.follows(ctx, *slug, destination)
 }

@@ -22,8 +22,8 @@ func (b *bench) flushes(growing bool) func(context.Context, time.Duration) (resu
 		block := make([]byte, 4096)
 		var took figures // milliseconds
 		begin := time.Now()
-		// A second tells enough, and leaves the time to the server.
-		for end := begin.Add(min(d, time.Second)); time.Now().Before(end) && ctx.Err() == nil; {
+		// A third is enough, and leaves the time to the server.
+		for end := begin.Add(min(d/3, time.Second)); time.Now().Before(end) && ctx.Err() == nil; {
 			offset := int64(0)
 			if growing {
 				offset = int64(len(took) * len(block))

@@ -4,15 +4,16 @@
 local requests, count, next = {}, 0, 0
 local thread
 
+function setup(t) thread = t end
+
 function init(args)
   for slug in io.lines(args[1]) do
     count = count + 1
     requests[count] = wrk.format(args[2], "/" .. slug)
   end
-  expected = args[3]
+  expected = args[3] -- not local, so that done can get it
+  prepared = os.clock()
 end
-
-function setup(t) thread = t end
 
 function request()
   next = next % count + 1
@@ -22,6 +23,7 @@ end
 -- A function that looks at each answer would make wrk the bottleneck. Its own
 -- count of answers above 399 tells a redirect from any refusal.
 function done(summary, latency)
+  print("prepared " .. thread:get("prepared"))
   local fine, refused = summary.requests - summary.errors.status, summary.errors.status
   if thread:get("expected") == "missing" then fine, refused = refused, fine end
   report(summary, latency, fine, refused)

@@ -53,10 +53,22 @@ func (b *bench) heading(ctx context.Context, now time.Time) (string, error) {
 	if !b.pinned {
 		where = "servers and wrk share the cores"
 	}
-	return fmt.Sprintf("%s, measured on %s\n%d cores (%s), %s, Linux %s, data on %s, load average %s at the start\n%s; %d rounds of %s in turn; median (least-most)\n",
+	return fmt.Sprintf("%s, measured on %s\n%d cores (%s), %s, Linux %s, data on %s, load average %s at the start\n%s; %d rounds of %s in turn, if not said otherwise; median (least-most); the largest file has %s links\n",
 		strings.TrimSpace(string(version)), now.Format("2006-01-02"),
 		runtime.NumCPU(), processor(), runtime.Version(), firstWord("/proc/sys/kernel/osrelease"), disk, firstWord("/proc/loadavg"),
-		where, b.rounds, b.each), nil
+		where, b.rounds, b.each, whole(float64(b.large()))), nil
+}
+
+// hasRoom refuses a disk that the data files could fill.
+func hasRoom(dir string) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return fmt.Errorf("statfs %s: %w", dir, err)
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < room {
+		return fmt.Errorf("%s has %d MiB free and %d MiB are needed: choose another folder, with -dir or TMPDIR, or try -quick", dir, free>>20, room>>20)
+	}
+	return nil
 }
 
 // processor is the model's name, where the kernel tells it.

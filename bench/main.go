@@ -2,12 +2,14 @@
 // machine itself can do: a bare net/http server that sends the same bytes, and
 // the disk's own flush.
 //
-// It drives the binary from outside, over loopback, with wrk, and shares no code
-// with it. Whatever is compared runs in turn, round by round, because one series
+// It drives the binary from outside, over loopback, with wrk. Whatever is compared runs in turn, round by round, because one series
 // later the same machine may be a fifth faster or slower: trust the ratios. It
 // fails when an answer is not the one expected, when an acknowledged link is not
 // there after a kill, or when a refusal has written something. A target that is
 // missed is reported and is not a failure.
+//
+// Only the files of up to ten million links are made with the server's own store:
+// by requests that would take the longest part of the run.
 //
 // It is for Linux. Start with main; each series is a file of its own.
 package main
@@ -19,21 +21,52 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// atMost bounds a whole run, which takes about four minutes.
-const atMost = 10 * time.Minute
+const (
+	// atMost bounds a whole run, which takes about twelve minutes.
+	atMost = 20 * time.Minute
+	// room is what the data files need on the disk, with some to spare.
+	room = 3 << 30
+)
+
+// largeFile is shared by the series that read it; the last one writes to it.
+const largeFile = "large.db"
 
 // bench is what all series share.
 type bench struct {
-	snip   string        // the binary that is measured
-	self   string        // this program, which is the bare server as well
-	dir    string        // of data files and scripts; on a disk
-	rounds int           // of each series
-	each   time.Duration // of one measurement, in whole seconds
-	pinned bool          // servers on one core, load on another
+	snip   string            // the binary that is measured
+	memory string            // the same with its store in memory
+	self   string            // this program, which is the bare server as well
+	dir    string            // of data files and scripts; on a disk
+	rounds int               // of each series
+	each   time.Duration     // of one measurement, in whole seconds
+	pinned bool              // servers on one core, load on another
+	sizes  []int             // of the files that show growth, smallest first
+	filled map[string]*links // by file
+}
+
+func (b *bench) large() int { return b.sizes[len(b.sizes)-1] }
+
+// series is one block of the table, or a few that are measured together.
+type series struct {
+	name    string
+	measure func(context.Context, *table) error
+}
+
+func (b *bench) series() []series {
+	return []series{
+		{"redirects", b.redirects},
+		{"reads", b.reads},
+		{"refusals", b.refusals},
+		{"creations", b.creations},
+		{"mixed", b.mixed},
+		{"growth", b.growth}, // last, as it writes to the large file
+	}
 }
 
 func main() {
@@ -48,32 +81,48 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	snip := flags.String("snip", "../bin/snip", "the `binary` to measure")
-	dir := flags.String("dir", ".", "a `folder` on the disk to measure; what is put there is removed again")
-	quick := flags.Bool("quick", false, "three rounds of one second: to try it out, not to quote")
+	memory := flags.String("memory", "../bin/snip-memory", "the same `binary` built with -tags memstore")
+	dir := flags.String("dir", ".", "a `folder` on the disk to measure, with 3 GiB free (2 GiB are needed, a file of 10 million links; -quick needs less); what is put there is removed again")
+	only := flags.String("only", "", "only the series whose name has this `word` in it: redirects, reads, refusals, creations, mixed, growth")
+	quick := flags.Bool("quick", false, "two rounds of one second, and 100,000 links in place of 10 million: to try it out, not to quote")
 	bare := flags.String("bare", "", "be the bare server that gives this `answer` (used by the program itself)")
+	offer := flags.String("offer", "", "put this `load` on a server at a fixed rate (used by the program itself)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *bare != "" {
 		return serveBare(ctx, *bare)
 	}
+	if *offer != "" {
+		return putOffer(ctx, *offer, os.Stdout)
+	}
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	b := &bench{rounds: 6, each: 3 * time.Second, pinned: canPin(ctx)}
+	b := &bench{rounds: 5, each: 3 * time.Second, pinned: canPin(ctx), filled: map[string]*links{}, sizes: []int{10_000, 1_000_000, mostLinks}}
 	if *quick {
-		b.rounds, b.each = 3, time.Second
+		b.rounds, b.each, b.sizes = 2, time.Second, []int{10_000, 100_000}
+	} else if err := hasRoom(*dir); err != nil {
+		return err
 	}
-	return b.measure(ctx, *snip, *dir)
+	chosen := slices.DeleteFunc(b.series(), func(s series) bool { return !strings.Contains(s.name, *only) })
+	if len(chosen) == 0 {
+		return fmt.Errorf("-only %s: no series has that in its name", *only)
+	}
+	var err error
+	if b.snip, err = filepath.Abs(*snip); err != nil {
+		return err
+	}
+	if b.memory, err = filepath.Abs(*memory); err != nil {
+		return err
+	}
+	return b.measure(ctx, *dir, chosen)
 }
 
-func (b *bench) measure(ctx context.Context, snip, dir string) (err error) {
+func (b *bench) measure(ctx context.Context, dir string, chosen []series) (err error) {
 	// Counts start anew with the UTC day, and the checks here rely on them.
 	now := time.Now().UTC()
 	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < atMost {
 		return fmt.Errorf("the UTC day ends in %s, and counts start anew then: run it afterwards", left.Round(time.Second))
-	}
-	if b.snip, err = filepath.Abs(snip); err != nil {
-		return err
 	}
 	if b.self, err = os.Executable(); err != nil {
 		return err
@@ -93,9 +142,9 @@ func (b *bench) measure(ctx context.Context, snip, dir string) (err error) {
 		return err
 	}
 	t := &table{heading: head}
-	for _, series := range []func(context.Context, *table) error{b.redirects, b.creations, b.refusals} {
-		if err := series(ctx, t); err != nil {
-			return err
+	for _, s := range chosen {
+		if err := s.measure(ctx, t); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return t.print(os.Stdout)

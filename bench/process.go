@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,10 +28,17 @@ var huge = []string{"--quota-client", "1000000000", "--quota-network", "10000000
 // unthrottled turns the throttle off, so that one address can be all the load.
 const unthrottled = "--throttle-every=0"
 
+// unlimited is both.
+var unlimited = append(slices.Clip(huge), unthrottled)
+
 // startSnip starts the binary under test on a data file in the folder.
 func (b *bench) startSnip(ctx context.Context, store string, settings ...string) (*server, error) {
+	return b.startBinary(ctx, b.snip, store, settings...)
+}
+
+func (b *bench) startBinary(ctx context.Context, binary, store string, settings ...string) (*server, error) {
 	args := append([]string{"--listen", "127.0.0.1:0", "--public-url", "http://snip.example", "--store", store}, settings...)
-	return b.start(ctx, b.snip, args...)
+	return b.start(ctx, binary, args...)
 }
 
 // start starts a program that logs its address as snip does. Nothing of the
@@ -76,22 +84,28 @@ func readAddress(log *bufio.Reader) (string, error) {
 	}
 }
 
-// cpuTime returns how much processor time the process has used, in steps of
-// 10 ms: the fields utime and stime of proc_pid_stat(5), which every machine that
-// Go runs on counts in hundredths of a second.
-func (s *server) cpuTime() (time.Duration, error) {
+// spent is what a process has used so far.
+type spent struct {
+	cpu  time.Duration // in steps of 10 ms
+	disk int           // how often it waited for a page of a mapped file to be read
+}
+
+// spent reads the fields utime, stime and majflt of proc_pid_stat(5). Every machine
+// that Go runs on counts the times in hundredths of a second.
+func (s *server) spent() (spent, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {
-		return 0, fmt.Errorf("the server has ended: %w", err)
+		return spent{}, fmt.Errorf("the server has ended: %w", err)
 	}
 	// The second field is the program's name, which may hold blanks.
 	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
-	user, err := strconv.Atoi(fields[14-3])
-	if err != nil {
-		return 0, err
+	var numbers [3]int
+	for i, field := range []int{12, 14, 15} {
+		if numbers[i], err = strconv.Atoi(fields[field-3]); err != nil {
+			return spent{}, err
+		}
 	}
-	system, err := strconv.Atoi(fields[15-3])
-	return time.Duration(user+system) * 10 * time.Millisecond, err
+	return spent{cpu: time.Duration(numbers[1]+numbers[2]) * 10 * time.Millisecond, disk: numbers[0]}, nil
 }
 
 // kill ends the process without warning.

@@ -9,11 +9,12 @@ import (
 // that everybody follows, many in turn, by popularity and all alike, beside a bare
 // server that sends the same answer.
 func (b *bench) redirects(ctx context.Context, t *table) error {
-	const few, many = 10, numbered(10_000)
-	if err := b.fill(ctx, "redirects.db", many); err != nil {
+	many, err := b.fill(ctx, "redirects.db", 10_000)
+	if err != nil {
 		return err
 	}
-	if err := b.fill(ctx, largeFile, b.large()); err != nil {
+	most, err := b.fill(ctx, largeFile, b.large())
+	if err != nil {
 		return err
 	}
 	small, err := b.startSnip(ctx, "redirects.db", unlimited...)
@@ -21,6 +22,9 @@ func (b *bench) redirects(ctx context.Context, t *table) error {
 		return err
 	}
 	defer small.kill()
+	if err := b.warm(largeFile); err != nil {
+		return err
+	}
 	large, err := b.startSnip(ctx, largeFile, unlimited...)
 	if err != nil {
 		return err
@@ -36,15 +40,15 @@ func (b *bench) redirects(ctx context.Context, t *table) error {
 	}
 	defer bare.kill()
 
-	hot, err := b.writeList("hot", few, many.slug)
+	hot, err := b.writeList("hot", few, many.hot)
 	if err != nil {
 		return err
 	}
-	all, err := b.writeList("all", int(many), many.slug)
+	all, err := b.writeList("all", many.count, many.slug)
 	if err != nil {
 		return err
 	}
-	largeHot, err := b.writeList("large-hot", few, b.hotOf(b.large()))
+	largeHot, err := b.writeList("large-hot", few, most.hot)
 	if err != nil {
 		return err
 	}
@@ -53,8 +57,8 @@ func (b *bench) redirects(ctx context.Context, t *table) error {
 	hotCell := b.loaded("snip, 10,000 links, 10 of them", follow(small, hot, found))
 	allCell := b.loaded("snip, 10,000 links in turn", follow(small, all, found))
 	largeHotCell := b.loaded(size+", 10 of them", follow(large, largeHot, found))
-	popular := b.drawn(size+", by popularity", large, found, b.large().slug, byPopularity(b.large(), 1))
-	uniform := b.drawn(size+", all alike", large, found, b.large().slug, uniformly(b.large(), 2))
+	popular := b.drawn(size+", by popularity", large, found, most.slug, byPopularity(b.large(), 1))
+	uniform := b.drawn(size+", all alike", large, found, most.slug, uniformly(b.large(), 2))
 	snips := []*cell{hotCell, allCell, largeHotCell, popular, uniform}
 	if err := b.inTurn(ctx, "redirects", append([]*cell{bareCell}, snips...)...); err != nil {
 		return err
@@ -70,9 +74,4 @@ func (b *bench) redirects(ctx context.Context, t *table) error {
 	t.limit("p99 of redirects of 10 links to bare net/http", hotCell.p99.over(bareCell.p99), 1.3)
 	t.limit("p99 of redirects all over the large file to bare net/http", uniform.p99.over(bareCell.p99), 1.3)
 	return nil
-}
-
-// hotOf returns the few links of a file that everybody follows, from all over it.
-func (b *bench) hotOf(links numbered) func(i int) string {
-	return func(i int) string { return links.slug(i * int(links) / 10) }
 }

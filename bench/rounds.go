@@ -12,7 +12,7 @@ type cell struct {
 	name    string
 	measure func(context.Context, time.Duration) (result, error)
 
-	rate, p50, p99, cpu, busy figures
+	rate, p50, p99, cpu, disk, busy figures
 }
 
 // inTurn measures the cells one after the other, round by round, after a second
@@ -29,14 +29,14 @@ func (b *bench) inTurn(ctx context.Context, series string, cells ...*cell) error
 			}
 			r, err := c.measure(ctx, d)
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", series, c.name, err)
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			if round == 0 {
 				continue
 			}
 			c.rate = append(c.rate, r.rate)
 			c.p50, c.p99 = append(c.p50, r.p50), append(c.p99, r.p99)
-			c.cpu = append(c.cpu, r.cpu)
+			c.cpu, c.disk = append(c.cpu, r.cpu), append(c.disk, r.disk)
 			c.busy = append(c.busy, r.busy)
 		}
 	}

@@ -57,7 +57,12 @@ type table struct {
 
 // series begins a block; ratio is the heading of its second column of figures.
 func (t *table) series(name, ratio string) {
-	t.rows = append(t.rows, "\t\t\t\t\t", strings.Join([]string{name, "per second", ratio, "p50 ms", "p99 ms", "CPU µs"}, "\t"))
+	t.block(name, "per second", ratio, "p50 ms", "p99 ms", "CPU µs")
+}
+
+// block begins a block with six columns of any kind.
+func (t *table) block(headings ...string) {
+	t.rows = append(t.rows, "\t\t\t\t\t", strings.Join(headings, "\t"))
 }
 
 // row adds a cell, with its ratio to another one unless that is nil.
@@ -72,22 +77,36 @@ func (t *table) row(c, to *cell) {
 	if c.busy.median() > 0.9 {
 		t.note("%s: wrk was at the limit of its core, so the figure is a floor", c.name)
 	}
+	if share := slices.Max(c.disk); share > 0.001 {
+		t.note("%s: in some round %.1f %% of the answers had to wait for a page of the file to be read, so the figures are the disk's as well", c.name, 100*share)
+	}
 	t.rows = append(t.rows, strings.Join([]string{"  " + c.name, c.rate.show(whole), ratio,
 		hundredths(c.p50.median()), hundredths(c.p99.median()), cpu}, "\t"))
 }
 
-// note adds a finding that is not a figure of a cell.
+// note adds a finding that is not a figure of a cell, unless it is there already.
 func (t *table) note(format string, args ...any) {
-	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+	if note := fmt.Sprintf(format, args...); !slices.Contains(t.notes, note) {
+		t.notes = append(t.notes, note)
+	}
 }
 
-// target compares the median of the ratios with what is aimed at.
-func (t *table) target(what string, ratios figures, least float64) {
-	verdict := "PASS"
-	if ratios.median() < least {
-		verdict = "MISS"
+// target compares the median with the least that is aimed at.
+func (t *table) target(what string, f figures, least float64) {
+	t.verdict(f.median() >= least, "%s: %s, at least %.2f wanted", what, f.show(hundredths), least)
+}
+
+// limit compares the median with the most that is aimed at.
+func (t *table) limit(what string, f figures, most float64) {
+	t.verdict(f.median() <= most, "%s: %s, at most %.2f wanted", what, f.show(hundredths), most)
+}
+
+func (t *table) verdict(met bool, format string, args ...any) {
+	word := "MISS"
+	if met {
+		word = "PASS"
 	}
-	t.targets = append(t.targets, fmt.Sprintf("%s  %s: %s, at least %.2f wanted", verdict, what, ratios.show(hundredths), least))
+	t.targets = append(t.targets, word+"  "+fmt.Sprintf(format, args...))
 }
 
 func (t *table) print(w io.Writer) error {
@@ -103,6 +122,10 @@ func (t *table) print(w io.Writer) error {
 	for line := range strings.Lines(aligned.String()) {
 		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", strings.Join(t.notes, "\n"), strings.Join(t.targets, "\n"))
-	return err
+	for _, lines := range [][]string{t.notes, t.targets} {
+		if len(lines) > 0 {
+			fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
+		}
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ func (b *bench) writeScripts() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"follow.lua", "create.lua", "refuse.lua"} {
+	for _, name := range []string{"follow.lua", "create.lua", "refuse.lua", "mix.lua"} {
 		script, err := scripts.ReadFile(name)
 		if err != nil {
 			return err
@@ -50,6 +50,8 @@ type result struct {
 	p50, p99 float64 // milliseconds
 	cpu      float64 // microseconds of the server's processor for one answer; 0 without a server
 	busy     float64 // the part of its core that wrk used, of 1
+	prepared float64 // seconds that wrk had used before it began
+	disk     float64 // how often the server waited for a page of its file, for one answer
 	answers  int
 	samples  []string // locations of some of the links that were made
 }
@@ -62,7 +64,7 @@ func (b *bench) run(ctx context.Context, l load, d time.Duration) (result, error
 	args := append([]string{"-t", "1", "-c", strconv.Itoa(l.connections), "-d", strconv.Itoa(int(d.Seconds())) + "s",
 		"--timeout", "10s", "-s", filepath.Join(b.dir, l.script), l.server.url + l.path, "--"}, l.args...)
 	cmd := b.command(ctx, loadCore, "wrk", args...)
-	before, err := l.server.cpuTime()
+	before, err := l.server.spent()
 	if err != nil {
 		return result{}, err
 	}
@@ -74,12 +76,14 @@ func (b *bench) run(ctx context.Context, l load, d time.Duration) (result, error
 	if err != nil {
 		return result{}, fmt.Errorf("wrk with %s: %w\n%s", l.script, err, out)
 	}
-	after, err := l.server.cpuTime()
+	after, err := l.server.spent()
 	if err != nil {
 		return result{}, err
 	}
-	r.cpu = float64((after - before).Microseconds()) / float64(r.answers)
-	r.busy = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds() / d.Seconds()
+	r.cpu = float64((after.cpu - before.cpu).Microseconds()) / float64(r.answers)
+	r.disk = float64(after.disk-before.disk) / float64(r.answers)
+	used := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	r.busy = (used - r.prepared) / d.Seconds()
 	return r, nil
 }
 
@@ -89,6 +93,12 @@ func parseReport(out string) (result, error) {
 	for line := range strings.Lines(out) {
 		if location, ok := strings.CutPrefix(line, "sample "); ok {
 			r.samples = append(r.samples, strings.TrimSpace(location))
+			continue
+		}
+		if prepared, ok := strings.CutPrefix(line, "prepared "); ok {
+			if _, err := fmt.Sscan(prepared, &r.prepared); err != nil {
+				return result{}, fmt.Errorf("its report: %w", err)
+			}
 			continue
 		}
 		figures, ok := strings.CutPrefix(line, "figures ")

@@ -39,7 +39,7 @@ func hold(t *testing.T, s *Store) (release func()) {
 	return release
 }
 
-func newStore(t *testing.T, o Options) *Store {
+func newStore(t testing.TB, o Options) *Store {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "snip.db"), o)
 }

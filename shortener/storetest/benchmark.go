@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -50,8 +49,8 @@ func benchmarkCreate(b *testing.B, stores []shortener.Store, writers int) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			n := next.Add(1)
-			if err := m.create(host(int(n%1000), int(n%7)), noon, strconv.FormatInt(n, 36)); err != nil {
+			n := int(next.Add(1))
+			if err := m.create(host(n%1000, n%7), noon, string(m.store.NewSlug())); err != nil {
 				b.Error(err)
 				return
 			}
