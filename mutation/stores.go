@@ -59,7 +59,7 @@ func stores() []mutant {
 		{fault: "numbers begin anew after an old backup is restored", file: numbering, test: "TestNumbersGoOn",
 			from: "uint64(max(passed, 0))", to: "uint64(passed * 0)"},
 		{fault: "a record is served under another slug", file: store, test: "TestRecordOfAnotherSlug",
-			from: "case link.Slug != slug:", to: "case false:"},
+			from: "if found != string(slug) {", to: "if false {"},
 
 		{fault: "a torn operation is committed with its neighbours", file: writer, test: "TestNeighbours",
 			from: "if errors.As(err, &tornError{}) {", to: "if false {"},
@@ -90,7 +90,7 @@ func stores() []mutant {
 			from: "if newest == \"\" {", to: "if true {"},
 
 		{fault: "the cache answers for another slug", file: cache, test: "TestCache",
-			from: "link != nil && link.Slug == slug", to: "link != nil"},
+			from: "v != nil && v.text[:v.slug] == string(slug)", to: "v != nil"},
 		{fault: "the cache outlives the file it was filled from", file: recovery, test: "TestVisitedLinks",
 			from: "\ts.cache.clear()\n", to: ""},
 	}

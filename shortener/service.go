@@ -194,17 +194,17 @@ func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, e
 	return a, nil
 }
 
-// Follow returns the link to redirect to. The errors are [ErrNotFound],
-// [ErrGone], or the store's.
-func (s *Service) Follow(ctx context.Context, slug Slug) (Link, error) {
-	link, err := s.store.Get(ctx, slug)
+// Follow returns where to redirect to. The errors are [ErrNotFound], [ErrGone],
+// or the store's.
+func (s *Service) Follow(ctx context.Context, slug Slug) (Target, error) {
+	target, err := s.store.Follow(ctx, slug)
 	if err != nil {
-		return Link{}, err
+		return Target{}, err
 	}
-	if link.Expired(s.now()) {
-		return Link{}, ErrGone
+	if target.Expired(s.now()) {
+		return Target{}, ErrGone
 	}
-	return link, nil
+	return target, nil
 }
 
 // Ready reports why creations would fail now, or nil.

@@ -125,7 +125,7 @@ func TestCreate(t *testing.T) {
 	if want := time.Date(2026, 11, 29, 12, 0, 0, 123456000, time.UTC); !link.CreatedAt.Equal(want) {
 		t.Errorf("created at %v, want the decision's instant in whole microseconds, %v", link.CreatedAt, want)
 	}
-	if got, err := f.Follow(t.Context(), "My-Slug"); err != nil || got != link {
+	if got, err := f.Follow(t.Context(), "My-Slug"); err != nil || got != link.Target() {
 		t.Errorf("Follow: %+v, %v, want %+v", got, err, link)
 	}
 	f.clock.set(time.Date(2026, 11, 29, 14, 59, 59, 999_999_999, time.UTC))

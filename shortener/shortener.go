@@ -27,9 +27,18 @@ type Link struct {
 	Creator     quota.Subject
 }
 
+// Target returns what a visit needs of the link.
+func (l Link) Target() Target { return Target{Destination: l.Destination, ExpiresAt: l.ExpiresAt} }
+
+// Target is what a visit needs of a link.
+type Target struct {
+	Destination string
+	ExpiresAt   time.Time // as in Link
+}
+
 // Expired reports whether the link has ended at the instant now.
-func (l Link) Expired(now time.Time) bool {
-	return !l.ExpiresAt.IsZero() && !now.Before(l.ExpiresAt)
+func (t Target) Expired(now time.Time) bool {
+	return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt)
 }
 
 // Errors that callers branch on. What they wrap tells the operator why.

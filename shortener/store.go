@@ -52,6 +52,10 @@ type Store interface {
 	// Get returns the link, or ErrNotFound.
 	Get(ctx context.Context, slug Slug) (Link, error)
 
+	// Follow returns the target of the link that Get returns, or its error. It is
+	// the call of every redirect.
+	Follow(ctx context.Context, slug Slug) (Target, error)
+
 	// Ready reports why a creation on the given day would fail now, or nil.
 	Ready(ctx context.Context, day string) error
 }

@@ -198,12 +198,12 @@ func (s *spyStore) Create(ctx context.Context, c shortener.Creation) error {
 	return s.Store.Create(ctx, c)
 }
 
-func (s *spyStore) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+func (s *spyStore) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	s.gets.Add(1)
 	if err := s.called(); err != nil {
-		return shortener.Link{}, err
+		return shortener.Target{}, err
 	}
-	return s.Store.Get(ctx, slug)
+	return s.Store.Follow(ctx, slug)
 }
 
 func (s *spyStore) Ready(ctx context.Context, day string) error {

@@ -145,12 +145,42 @@ func (s *Store) view(read func(*bbolt.Tx) error) error {
 }
 
 // Get implements [shortener.Store].
-func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
-	link, ok := s.cache.get(slug)
-	if ok {
-		return link, nil
+func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Link, err error) {
+	err = s.record(slug, func(raw []byte) error {
+		link, err = decodeLink(raw)
+		return errors.Join(err, isOf(slug, string(link.Slug)))
+	})
+	if err != nil {
+		return shortener.Link{}, err
 	}
-	err := s.view(func(tx *bbolt.Tx) error {
+	return link, nil
+}
+
+// Follow implements [shortener.Store].
+func (s *Store) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	if v := s.cache.get(slug); v != nil {
+		return shortener.Target{Destination: v.destination(), ExpiresAt: instant(v.expiresAt)}, nil
+	}
+	var t target
+	err := s.record(slug, func(raw []byte) (err error) {
+		if t, err = decodeTarget(raw); err != nil {
+			return err
+		}
+		if err := isOf(slug, t.Slug); err != nil {
+			return err
+		}
+		s.cache.put(t) // under the lock that opening the file again waits for
+		return nil
+	})
+	if err != nil {
+		return shortener.Target{}, err
+	}
+	return shortener.Target{Destination: t.Destination, ExpiresAt: instant(t.ExpiresAt)}, nil
+}
+
+// record gives the slug's record to a function, in a transaction.
+func (s *Store) record(slug shortener.Slug, use func(raw []byte) error) error {
+	return s.view(func(tx *bbolt.Tx) error {
 		links, err := bucket(tx, linksName)
 		if err != nil {
 			return err
@@ -159,17 +189,19 @@ func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, e
 		if raw == nil {
 			return shortener.ErrNotFound
 		}
-		link, err = decodeLink(raw)
-		switch {
-		case err != nil:
+		if err := use(raw); err != nil {
 			return fmt.Errorf("record of %s: %w", slug, err)
-		case link.Slug != slug:
-			return fmt.Errorf("record of %s: it is that of %q", slug, link.Slug)
 		}
-		s.cache.put(link) // under the lock that opening the file again waits for
 		return nil
 	})
-	return link, err
+}
+
+// isOf returns an error for a record that lies under another slug's key.
+func isOf(slug shortener.Slug, found string) error {
+	if found != string(slug) {
+		return fmt.Errorf("it is that of %q", found)
+	}
+	return nil
 }
 
 // Secret implements [shortener.Store].

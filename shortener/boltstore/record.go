@@ -40,13 +40,36 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 	return cbor.Marshal(r)
 }
 
+// target is what a visit needs of a record; the rest is left undecoded.
+type target struct {
+	Version     uint   `cbor:"0,keyasint"`
+	Destination string `cbor:"1,keyasint"`
+	ExpiresAt   int64  `cbor:"3,keyasint,omitempty"`
+	Slug        string `cbor:"6,keyasint"`
+}
+
+func decodeTarget(raw []byte) (target, error) {
+	var t target
+	if err := cbor.Unmarshal(raw, &t); err != nil {
+		return target{}, err
+	}
+	return t, knownVersion(t.Version)
+}
+
+func knownVersion(version uint) error {
+	if version != recordVersion {
+		return fmt.Errorf("version %d is not known", version)
+	}
+	return nil
+}
+
 func decodeLink(raw []byte) (shortener.Link, error) {
 	var r record
 	if err := cbor.Unmarshal(raw, &r); err != nil {
 		return shortener.Link{}, err
 	}
-	if r.Version != recordVersion {
-		return shortener.Link{}, fmt.Errorf("version %d is not known", r.Version)
+	if err := knownVersion(r.Version); err != nil {
+		return shortener.Link{}, err
 	}
 	l := shortener.Link{
 		Slug:        shortener.Slug(r.Slug),
@@ -55,8 +78,14 @@ func decodeLink(raw []byte) (shortener.Link, error) {
 		Day:         r.Day,
 		Creator:     quota.Subject(r.Creator),
 	}
-	if r.ExpiresAt != 0 {
-		l.ExpiresAt = time.UnixMicro(r.ExpiresAt).UTC()
-	}
+	l.ExpiresAt = instant(r.ExpiresAt)
 	return l, nil
+}
+
+// instant is a time of a record, of which 0 is never.
+func instant(micro int64) time.Time {
+	if micro == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micro).UTC()
 }

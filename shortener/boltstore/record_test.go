@@ -86,6 +86,11 @@ func TestRecordOfAnotherSlug(t *testing.T) {
 	if link, err := s.Get(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
 		t.Errorf("%+v, %v", link, err)
 	}
+	for range 2 { // it is not kept for the next visit either
+		if target, err := s.Follow(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
+			t.Errorf("%+v, %v", target, err)
+		}
+	}
 }
 
 // Whatever stands in a record, it is refused, or read to a link that is written
@@ -113,11 +118,15 @@ func FuzzDecodeLink(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		link, err := decodeLink(raw)
+		visit, visitErr := decodeTarget(raw)
 		if err != nil {
 			if link != (shortener.Link{}) {
 				t.Errorf("%x: %v with half a link %+v", raw, err, link)
 			}
 			return
+		}
+		if visitErr != nil || visit.Destination != link.Destination || visit.Slug != string(link.Slug) || !instant(visit.ExpiresAt).Equal(link.ExpiresAt) {
+			t.Errorf("%x: a visit reads %+v, %v where the link is %+v", raw, visit, visitErr, link)
 		}
 		written, err := encodeLink(link)
 		if err != nil {

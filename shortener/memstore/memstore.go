@@ -124,6 +124,12 @@ func (s *Store) sweep() error {
 	return nil
 }
 
+// Follow implements [shortener.Store].
+func (s *Store) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	link, err := s.Get(ctx, slug)
+	return link.Target(), err
+}
+
 // Get implements [shortener.Store].
 func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
 	s.mu.Lock()

@@ -17,14 +17,14 @@ func Benchmark(b *testing.B, open Open) {
 	for _, writers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("create/%d", writers), func(b *testing.B) { benchmarkCreate(b, open(b), writers) })
 	}
-	b.Run("get", func(b *testing.B) {
+	b.Run("follow", func(b *testing.B) {
 		m := maker{b, open(b)[0], quota.Policy{}}
 		if err := m.create(host(1, 1), noon, "bench"); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := m.store.Get(context.Background(), "bench"); err != nil {
+			if _, err := m.store.Follow(context.Background(), "bench"); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -28,7 +28,14 @@ func testRoundTrip(t *testing.T, stores []shortener.Store) {
 		if err != nil || got != want {
 			t.Errorf("handle %d: got %+v, %v, want %+v", i, got, err, want)
 		}
+		for range 2 { // a store may keep what is visited at hand
+			if target, err := s.Follow(t.Context(), "round-trip"); err != nil || target != want.Target() {
+				t.Errorf("handle %d: a visit finds %+v, %v, want %+v", i, target, err, want.Target())
+			}
+		}
 		_, err = s.Get(t.Context(), "Round-Trip")
+		wantError(t, err, shortener.ErrNotFound)
+		_, err = s.Follow(t.Context(), "Round-Trip")
 		wantError(t, err, shortener.ErrNotFound)
 	}
 }

@@ -30,6 +30,11 @@ func (c call) on(ctx context.Context, s shortener.Store) string {
 		if err != nil {
 			return kind(err)
 		}
+		// A link that is there stays, so a visit must find just that one.
+		target, err := s.Follow(ctx, c.slug)
+		if err != nil || target != link.Target() {
+			return fmt.Sprintf("%v, but a visit finds %v, %v", link, target, err)
+		}
 		return fmt.Sprint(link)
 	case c.day != "":
 		return kind(s.Ready(ctx, c.day))
