@@ -46,11 +46,6 @@ func destination(i int) string { return fmt.Sprintf("https://example.org/article
 // fill makes a data file with so many links, unless it is there already. Making
 // them by requests would take many minutes, so they are made with the server's own
 // store, without quotas; the server then has to find them.
-//
-// The file is left in the page cache as it was written: flushed, and page by page,
-// as the server writes and reads it. A copy, or one look through the whole
-// file, would leave it there in larger units, with which each commit took three
-// times the processor and creations ran at half the rate.
 func (b *bench) fill(ctx context.Context, name string, count int) (*links, error) {
 	if l := b.filled[name]; l != nil {
 		return l, nil

@@ -13,8 +13,8 @@ import (
 
 // warm brings a file into the page cache, from which the kernel may have dropped
 // some of it. It reads page by page, as the server does: a plain look through the
-// whole file, or a copy of it, leaves it there in larger units, with which each
-// commit took three times the processor and creations ran at half the rate.
+// whole file would leave it there in larger units, which are quicker to look
+// things up in.
 func (b *bench) warm(store string) error {
 	const readers, page = 32, 4096
 	file := filepath.Join(b.dir, store)
