@@ -10,7 +10,7 @@ func requests() []mutant {
 		ip      = "web/clientip.go"
 
 		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait}}\n\t}\n"
-		read      = "\twanted, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, url: wanted.URL}\n\t}\n"
+		read      = "\twanted, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, typed: wanted}\n\t}\n"
 	)
 	return []mutant{
 		{fault: "the clock is read twice in a creation", file: service, test: "TestMidnightWithinACreation",
@@ -22,7 +22,7 @@ func requests() []mutant {
 		{fault: "an unknown error of a store passes through", file: service, test: "TestStoreErrorsRefuse",
 			from: "return fmt.Errorf(\"%w: %w\", ErrUnavailable, err)\n}\n\n// Allowance is", to: "return err\n}\n\n// Allowance is"},
 		{fault: "a store that fails is taken for one that admits", file: service, test: "TestStoreErrorsRefuse",
-			from: "\tcase err == nil:\n\t\treturn link, nil", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\treturn link, nil"},
+			from: "\tcase err == nil:\n\t\treturn link, token, nil", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\treturn link, token, nil"},
 		{fault: "an invalid destination touches the store", file: service, test: "TestInvalidInputTouchesNoStore",
 			from: "\tdestination, err := s.destinations.Parse(n.URL)\n", to: "\ts.store.EnsureSecret(ctx, quota.DayOf(s.instant()).Label)\n\tdestination, err := s.destinations.Parse(n.URL)\n"},
 		{fault: "random slugs are drawn for ever", file: service, test: "TestRandomSlugTaken",

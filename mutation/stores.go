@@ -8,6 +8,7 @@ func stores() []mutant {
 		sweep    = "shortener/boltstore/sweep.go"
 		recovery = "shortener/boltstore/recovery.go"
 		cache    = "shortener/boltstore/cache.go"
+		manage   = "shortener/boltstore/manage.go"
 		today    = "shortener/boltstore/today.go"
 
 		numbering = "shortener/boltstore/numbering.go"
@@ -76,7 +77,7 @@ func stores() []mutant {
 		{fault: "writing goes on after a failed flush", file: writer, test: "TestReadOnlyFile",
 			from: "s.fail(err, !noSpace(err))", to: "s.fail(err, false)"},
 		{fault: "a full queue makes requests wait", file: writer, test: "TestQueueIsBounded",
-			from: "\tselect {\n\tcase s.queue <- op:\n\tdefault:", to: "\tselect {\n\tcase s.queue <- op:\n\tcase <-s.done:"},
+			from: "\tselect {\n\tcase queue <- op:\n\tdefault:", to: "\tselect {\n\tcase queue <- op:\n\tcase <-s.done:"},
 		{fault: "what has queued is dropped when the store closes", file: writer, test: "TestCloseFinishesWhatHasQueued",
 			from: "\tfor {\n\t\tselect {\n\t\tcase op := <-s.queue:\n\t\t\tsweeping",
 			to:   "\tfor {\n\t\tselect {\n\t\tcase <-s.closing:\n\t\t\treturn\n\t\tdefault:\n\t\t}\n\t\tselect {\n\t\tcase op := <-s.queue:\n\t\t\tsweeping"},
@@ -91,6 +92,14 @@ func stores() []mutant {
 
 		{fault: "the cache answers for another slug", file: cache, test: "TestCache",
 			from: "v != nil && v.text[:v.slug] == string(slug)", to: "v != nil"},
+		{fault: "a link that was changed is served as it was", file: cache, test: "TestStore/a_change_is_seen_by_whoever_comes_after_it",
+			from: "{ c.set(string(slug)).generation.Add(1) }", to: "{}"},
+		{fault: "what was read before a change is kept after it", file: cache, test: "TestCache",
+			from: "v.generation == generation", to: "v.generation <= generation"},
+		{fault: "a limit of visits is checked outside the transaction", file: manage, test: "TestStore/a_limit_of_visits_is_exact",
+			from: "\t\tif err := visit(tx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tvisited", to: "\t\tvisited"},
+		{fault: "a deleted slug is given to another", file: manage, test: "TestStore/a_deleted_link_stays_deleted",
+			from: "return torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))", to: "if link.Deleted {\n\t\t\treturn torn(tx.Bucket(linksName).Delete(s.numbers.key(slug)))\n\t\t}\n\t\treturn torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))"},
 		{fault: "the cache outlives the file it was filled from", file: recovery, test: "TestVisitedLinks",
 			from: "\ts.cache.clear()\n", to: ""},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"snip/quota"
@@ -32,6 +33,8 @@ type Service struct {
 	destinations Destinations
 	slugs        slugRules
 	refused      *quota.Refusals
+	visits       recorder
+	today        atomic.Pointer[dayOfVisits]
 	now          func() time.Time
 }
 
@@ -49,51 +52,61 @@ func New(c Config) *Service {
 
 // NewLink is what a person asks for.
 type NewLink struct {
-	URL       string
-	Slug      string // empty generates one
-	ExpiresAt string // RFC 3339 with an offset; empty is never
+	URL          string
+	Slug         string // empty generates one
+	ExpiresAt    string // RFC 3339 with an offset; empty is never
+	MaxVisits    *int64 // 1 to 10,000; nil is any number
+	ForwardQuery bool
 }
 
-// Create makes a link for who. The errors are an [*InvalidError], a
+// Create makes a link for who, and the token that manages it. The errors are an [*InvalidError], a
 // [*quota.ExceededError], [ErrSlugTaken], the context's, or wrap
 // [ErrUnavailable]; with any of them nothing is charged, except that an outcome
 // unknown to the store (see [Store]) may be either.
-func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link, error) {
+func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link, Token, error) {
 	destination, err := s.destinations.Parse(n.URL)
 	if err != nil {
-		return Link{}, err
+		return Link{}, "", err
 	}
 	slug, err := s.slugs.parse(n.Slug)
 	if err != nil {
-		return Link{}, err
+		return Link{}, "", err
+	}
+	maxVisits, err := parseMaxVisits(n.MaxVisits)
+	if err != nil {
+		return Link{}, "", err
 	}
 	// The decision's instant, read once: whenever the commit lands, it is the
 	// link's creation time and picks the day that pays.
 	now := s.instant()
 	expiresAt, err := parseExpiry(n.ExpiresAt, now)
 	if err != nil {
-		return Link{}, err
+		return Link{}, "", err
 	}
 	day := quota.DayOf(now)
 	secret, err := s.store.EnsureSecret(ctx, day.Label)
 	if err != nil {
-		return Link{}, refusal(err)
+		return Link{}, "", refusal(err)
 	}
 	if exceeded := s.refused.Find(who, day.Label); exceeded != nil {
-		return Link{}, exceeded
+		return Link{}, "", exceeded
 	}
 	charges := s.policy.Charges(who, secret, day, 1)
 	if err := s.look(ctx, charges); err != nil {
 		s.remember(who, day, err)
-		return Link{}, refusal(err)
+		return Link{}, "", refusal(err)
 	}
+	token := NewToken()
 	link := Link{
-		Slug:        slug,
-		Destination: destination,
-		CreatedAt:   now,
-		ExpiresAt:   expiresAt,
-		Day:         day.Label,
-		Creator:     who.Creator(secret),
+		Slug:         slug,
+		Destination:  destination,
+		CreatedAt:    now,
+		ExpiresAt:    expiresAt,
+		Day:          day.Label,
+		Creator:      who.Creator(secret),
+		MaxVisits:    maxVisits,
+		ForwardQuery: n.ForwardQuery,
+		Token:        token.Hash(),
 	}
 	for range slugAttempts {
 		if n.Slug == "" {
@@ -110,12 +123,12 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	}
 	switch {
 	case err == nil:
-		return link, nil
+		return link, token, nil
 	case errors.Is(err, ErrSlugTaken) && n.Slug == "":
-		return Link{}, fmt.Errorf("%w: %d generated slugs in a row were taken", ErrUnavailable, slugAttempts)
+		return Link{}, "", fmt.Errorf("%w: %d generated slugs in a row were taken", ErrUnavailable, slugAttempts)
 	default:
 		s.remember(who, day, err)
-		return Link{}, refusal(err)
+		return Link{}, "", refusal(err)
 	}
 }
 
@@ -194,14 +207,32 @@ func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, e
 	return a, nil
 }
 
-// Follow returns where to redirect to. The errors are [ErrNotFound], [ErrGone],
-// or the store's.
+// Follow returns where to redirect to, and counts the visit where the link has a
+// limit of visits. The errors are [ErrNotFound], [ErrGone], or the store's.
 func (s *Service) Follow(ctx context.Context, slug Slug) (Target, error) {
+	target, err := s.target(ctx, slug)
+	if err == nil && target.Limited {
+		target, err = s.store.Visit(ctx, slug)
+	}
+	return target, err
+}
+
+// Look is Follow without a visit.
+func (s *Service) Look(ctx context.Context, slug Slug) (Target, error) {
+	target, err := s.target(ctx, slug)
+	if err == nil && target.Limited {
+		_, err = s.Link(ctx, slug)
+	}
+	return target, err
+}
+
+// target returns a target that has not ended, but for visits that are used up.
+func (s *Service) target(ctx context.Context, slug Slug) (Target, error) {
 	target, err := s.store.Follow(ctx, slug)
 	if err != nil {
 		return Target{}, err
 	}
-	if target.Expired(s.now()) {
+	if target.Ended(s.now()) {
 		return Target{}, ErrGone
 	}
 	return target, nil
@@ -210,6 +241,21 @@ func (s *Service) Follow(ctx context.Context, slug Slug) (Target, error) {
 // Ready reports why creations would fail now, or nil.
 func (s *Service) Ready(ctx context.Context) error {
 	return s.store.Ready(ctx, quota.DayOf(s.instant()).Label)
+}
+
+// MaxVisits bounds the visits that a link may be limited to.
+const MaxVisits = 10_000
+
+// parseMaxVisits returns 0 for any number.
+func parseMaxVisits(n *int64) (int64, error) {
+	if n == nil {
+		return 0, nil
+	}
+	if *n < 1 || *n > MaxVisits {
+		return 0, &InvalidError{Field: "max_visits", Kind: ErrInvalidMaxVisits,
+			Reason: fmt.Sprintf("must be a whole number from 1 to %d", MaxVisits)}
+	}
+	return *n, nil
 }
 
 // instant is the clock in the precision that every store keeps.

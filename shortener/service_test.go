@@ -55,6 +55,13 @@ func (s *spy) EnsureSecret(ctx context.Context, day string) (quota.Secret, error
 	return s.Store.EnsureSecret(ctx, day)
 }
 
+func (s *spy) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) error {
+	if err := s.call("visits"); err != nil {
+		return err
+	}
+	return s.Store.AddVisits(ctx, visits)
+}
+
 func (s *spy) Used(ctx context.Context, c []quota.Counter) ([]int64, error) {
 	if err := s.call("used"); err != nil {
 		return nil, err
@@ -101,7 +108,8 @@ var (
 )
 
 func (f fixture) create(n shortener.NewLink) (shortener.Link, error) {
-	return f.Create(context.Background(), someone, n)
+	link, _, err := f.Create(context.Background(), someone, n)
+	return link, err
 }
 
 func (f fixture) wantUsed(t *testing.T, want int64) {

@@ -25,20 +25,68 @@ type Link struct {
 	ExpiresAt   time.Time // UTC, in whole microseconds; the zero time is never
 	Day         string    // the UTC day whose counters paid for it, such as "2026-11-29"
 	Creator     quota.Subject
+
+	MaxVisits    int64     // how many visits lead on; 0 is any number
+	ForwardQuery bool      // whether a visitor's query is handed on
+	Token        TokenHash // of the token that manages it; the zero hash is none
+	Deleted      bool      // what is left is a tombstone: the slug stays taken and leads nowhere
 }
 
 // Target returns what a visit needs of the link.
-func (l Link) Target() Target { return Target{Destination: l.Destination, ExpiresAt: l.ExpiresAt} }
-
-// Target is what a visit needs of a link.
-type Target struct {
-	Destination string
-	ExpiresAt   time.Time // as in Link
+func (l Link) Target() Target {
+	return Target{
+		Destination:  l.Destination,
+		ExpiresAt:    l.ExpiresAt,
+		ForwardQuery: l.ForwardQuery,
+		Limited:      l.MaxVisits > 0,
+		Deleted:      l.Deleted,
+	}
 }
 
-// Expired reports whether the link has ended at the instant now.
-func (t Target) Expired(now time.Time) bool {
-	return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt)
+// Change returns the link with what the change sets.
+func (l Link) Change(c Change) Link {
+	if c.Destination != nil {
+		l.Destination = *c.Destination
+	}
+	if c.ExpiresAt != nil {
+		l.ExpiresAt = *c.ExpiresAt
+	}
+	if c.MaxVisits != nil {
+		l.MaxVisits = *c.MaxVisits
+	}
+	if c.ForwardQuery != nil {
+		l.ForwardQuery = *c.ForwardQuery
+	}
+	return l
+}
+
+// Tombstone returns what is left of the link when it is deleted: what it was
+// charged to, and the token, so that its holder can be told that it is gone.
+func (l Link) Tombstone() Link {
+	return Link{Slug: l.Slug, CreatedAt: l.CreatedAt, Day: l.Day, Creator: l.Creator, Token: l.Token, Deleted: true}
+}
+
+// Target is what a visit needs of a link. Its fields are as in [Link].
+type Target struct {
+	Destination  string
+	ExpiresAt    time.Time
+	ForwardQuery bool
+	Limited      bool // whether each visit is to be counted by [Store.Visit]
+	Deleted      bool
+}
+
+// Ended reports whether the link leads nowhere any more at the instant now,
+// whatever visits are left.
+func (t Target) Ended(now time.Time) bool {
+	return t.Deleted || !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt)
+}
+
+// Change says what of a link is to become what; nil leaves it as it is.
+type Change struct {
+	Destination  *string
+	ExpiresAt    *time.Time // the zero time is never
+	MaxVisits    *int64     // 0 is any number
+	ForwardQuery *bool
 }
 
 // Errors that callers branch on. What they wrap tells the operator why.
@@ -47,6 +95,9 @@ var (
 	ErrNotFound = errors.New("no such link")
 	// ErrGone means that the link existed and leads nowhere any more.
 	ErrGone = errors.New("the link has ended")
+	// ErrNotYours means that a token does not manage the link, or that there is
+	// none: nobody can learn which.
+	ErrNotYours = errors.New("no such link for this token")
 	// ErrSlugTaken means that a chosen slug names another link already.
 	ErrSlugTaken = errors.New("slug taken")
 	// ErrUnavailable is the third outcome of a creation, beside counted and at
@@ -59,12 +110,13 @@ var (
 	ErrInvalidURL         = errors.New("invalid destination")
 	ErrInvalidSlug        = errors.New("invalid slug")
 	ErrInvalidExpiry      = errors.New("invalid expiry")
+	ErrInvalidMaxVisits   = errors.New("invalid number of visits")
 	ErrBlockedDestination = errors.New("blocked destination")
 )
 
 // InvalidError says which field of a new link is wrong, and what would be right.
 type InvalidError struct {
-	Field  string // "url", "slug" or "expires_at"
+	Field  string // "url", "slug", "expires_at" or "max_visits"
 	Kind   error  // one of the kinds above, which it unwraps to
 	Reason string // a sentence for the person who typed it, without a full stop
 }

@@ -53,8 +53,33 @@ type Store interface {
 	Get(ctx context.Context, slug Slug) (Link, error)
 
 	// Follow returns the target of the link that Get returns, or its error. It is
-	// the call of every redirect.
+	// the call of every redirect. Once Change or Delete has returned, it never
+	// returns what was before.
 	Follow(ctx context.Context, slug Slug) (Target, error)
+
+	// Visit counts a visit of a link that has MaxVisits, durably, and returns its
+	// target, or ErrGone when as many have been counted, or the link is deleted. A
+	// link without MaxVisits is not counted. Of visits at once, just as many get
+	// the target as there are left. Other errors are as for Create.
+	Visit(ctx context.Context, slug Slug) (Target, error)
+
+	// Visited returns how many visits Visit has counted.
+	Visited(ctx context.Context, slug Slug) (int64, error)
+
+	// AddVisits adds to the visits of each link, once or, with an error, perhaps
+	// not. Links that are unknown or deleted are left out.
+	AddVisits(ctx context.Context, visits map[Slug]Visits) error
+
+	// Visits returns what AddVisits has added up; none for an unknown link.
+	Visits(ctx context.Context, slug Slug) (Visits, error)
+
+	// Change changes a link in one durable commit and returns what it has become.
+	// The errors are ErrNotFound, ErrGone for one that is deleted, or as for
+	// Create. It charges nothing and gives nothing back.
+	Change(ctx context.Context, slug Slug, change Change) (Link, error)
+
+	// Delete leaves the link's tombstone. The errors are as for Change.
+	Delete(ctx context.Context, slug Slug) error
 
 	// Ready reports why a creation on the given day would fail now, or nil.
 	Ready(ctx context.Context, day string) error

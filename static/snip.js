@@ -1,6 +1,13 @@
 'use strict';
-// The pages work without this file. It spares the reload, shows times in the
-// visitor's zone and keeps the allowance current.
+// What the pages share. They can be read without any script, and links can be
+// made; the scripts spare the reload, show times in the visitor's zone, keep the
+// links made in this browser, and change them.
+
+const $ = (id) => document.getElementById(id);
+
+// base is where the service begins on the page's own origin, whatever short
+// links begin with. No script talks to anything else.
+const base = document.querySelector('.home').href;
 
 // show writes an instant into a <time>, in the visitor's zone and in UTC.
 function show(time, instant) {
@@ -13,16 +20,33 @@ function show(time, instant) {
   time.textContent = instant.getTimezoneOffset() === 0 ? utc : `${text()} your time (${utc})`;
 }
 
+// putInstant shows an instant in a field of local time; null empties it.
+function putInstant(field, instant) {
+  const local = instant && new Date(instant - instant.getTimezoneOffset() * 60_000);
+  const seconds = instant && instant.getSeconds() > 0;
+  field.step = seconds ? 1 : 60; // a field of minutes would refuse them
+  field.value = local ? local.toISOString().slice(0, seconds ? 19 : 16) : '';
+}
+
+// instantIn returns what such a field holds, for the API, or null.
+function instantIn(field) {
+  return field.value ? new Date(field.value).toISOString() : null;
+}
+
 // copy falls back to a selection: browsers offer no clipboard to a page that is
 // served without TLS from anywhere but this very machine.
 async function copy(button) {
-  const short = button.parentElement.querySelector('input');
+  const short = button.closest('.row, li').querySelector('input, .short');
   let copied = true;
   try {
-    await navigator.clipboard.writeText(short.value);
+    await navigator.clipboard.writeText(short.value ?? short.textContent);
   } catch {
-    short.focus();
-    short.select();
+    if (short.select) {
+      short.focus();
+      short.select();
+    } else {
+      getSelection().selectAllChildren(short);
+    }
     copied = document.execCommand('copy');
   }
   button.textContent = copied ? 'Copied' : 'Selected';
@@ -35,126 +59,62 @@ function offerCopy(root) {
   }
 }
 
-function enhance(form) {
-  const $ = (id) => document.getElementById(id);
-  const url = $('url');
-  let timer;
-
-  function made(link) {
-    const card = $('card').content.cloneNode(true);
-    card.querySelector('input').value = link.short_url;
-    card.querySelector('.destination').textContent = link.url;
-    card.querySelector('.open').href = link.short_url;
-    offerCopy(card);
-    $('made').replaceChildren(card);
-    url.value = '';
-    const short = $('made').querySelector('input');
-    short.focus();
-    short.select();
+// call asks the API for a link. It returns the link, or a problem and the headers
+// that came with it; where no answer comes, the problem says what is in doubt.
+async function call(url, init, doubt) {
+  let response, answer;
+  try {
+    response = await fetch(url, {
+      ...init,
+      headers: {Accept: 'application/json', ...init.headers},
+      signal: AbortSignal.timeout(30_000),
+    });
+  } catch {
+    return {problem: {detail: `No answer came${doubt}. Check your connection and try again.`}};
   }
-
-  function clear() {
-    clearTimeout(timer);
-    $('problem').hidden = true;
-    url.setAttribute('aria-describedby', 'allowance');
-    url.removeAttribute('aria-invalid');
-  }
-
-  // refuse shows a problem.
-  function refuse(problem, headers) {
-    const limited = problem.code === 'rate_limited';
-    // The reasons continue the field's name, which means nothing here.
-    $('detail').textContent = problem.detail.replace(/^url: /, 'This link ');
-    $('detail').hidden = limited;
-    $('limited').hidden = !limited;
-    if (limited) wait(Number(headers.get('Retry-After')), Date.parse(headers.get('Date')) || Date.now());
-    $('problem').hidden = false;
-    url.setAttribute('aria-describedby', 'problem allowance');
-    if (problem.status === 400) {
-      url.setAttribute('aria-invalid', 'true');
-      url.focus();
-    }
-  }
-
-  // wait tells when to come back. It counts from the server's clock, because the
-  // visitor's may be wrong.
-  function wait(seconds, sent) {
-    const soon = seconds <= 90;
-    $('soon').hidden = !soon;
-    $('later').hidden = soon;
-    if (!soon) {
-      show($('later').querySelector('time'), wholeMinute(sent + seconds * 1000));
-      return;
-    }
-    $('soon').textContent = `in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}`;
-    timer = setTimeout(() => { $('soon').textContent = 'now'; }, seconds * 1000);
-  }
-
-  async function send() {
-    let response;
-    try {
-      response = await fetch(form.action, {
-        method: 'POST',
-        headers: {Accept: 'application/json'},
-        body: new URLSearchParams(new FormData(form)),
-        signal: AbortSignal.timeout(30_000),
-      });
-    } catch {
-      refuse({detail: 'No answer came, so it is unknown whether the link was made. Check your connection and try again.'});
-      return;
-    }
-    try {
-      const answer = await response.json();
-      if (response.ok) made(answer);
-      else refuse({...answer, detail: answer.detail || answer.title}, response.headers);
-    } catch {
-      // Something between here and the service answered in its place.
-      refuse({detail: `The answer (${response.status}) is not one that this page understands. Try again in a few seconds.`}, response.headers);
-    }
-  }
-
-  // refresh leaves the numbers as they were when they cannot be read: each
-  // attempt is decided by the server anyway.
-  async function refresh() {
-    try {
-      const response = await fetch($('allowance').dataset.source, {headers: {Accept: 'application/json'}});
-      if (!response.ok) return;
-      const {limit, remaining, resets_at, open} = await response.json();
-      if (limit !== null) {
-        $('limit').textContent = limit;
-        $('links').textContent = limit === 1 ? 'link' : 'links';
-        $('remaining').textContent = remaining;
-      }
-      $('daily').hidden = limit === null;
-      $('left').hidden = limit === null || (!open && remaining > 0); // a wider limit is reached
-      $('opens').hidden = open;
-      $('fresh').hidden = !open || limit === null;
-      for (const time of $('allowance').querySelectorAll('time')) show(time, new Date(resets_at));
-    } catch { /* as above */ }
-  }
-
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    if (form.ariaBusy === 'true') return;
-    // The button is not disabled meanwhile: that would drop the keyboard's focus.
-    form.ariaBusy = 'true';
-    clear();
-    await send();
-    form.ariaBusy = null;
-    await refresh();
-  });
-  document.addEventListener('visibilitychange', () => {
-    if (document.visibilityState === 'visible') refresh();
-  });
+  try {
+    answer = response.status === 204 ? {} : await response.json();
+  } catch { /* not ours, as below */ }
+  const {headers} = response;
+  if (response.ok && (response.status === 204 || answer?.short_url)) return {link: answer};
+  if (!response.ok && typeof answer?.detail === 'string') return {problem: answer, headers};
+  // Something between here and the service answered in its place.
+  return {problem: {detail: `The answer (${response.status}) is not one that this page understands. Try again in a few seconds.`}, headers};
 }
 
-// wholeMinute rounds up. Retry-After is up to a second more than the wait, and
-// the Date header up to a second less than the time.
-function wholeMinute(ms) {
-  return new Date(Math.ceil((ms - 1000) / 60_000) * 60_000);
+// blame shows a problem beside the field that its detail names, and moves there.
+// It returns whether there is one.
+function blame({detail}) {
+  const [, unread, unfit, reason] = /^(?:The body cannot be used: the field "(\w+)"|(\w+):) (.*)$/s.exec(detail) ?? [];
+  const name = unread ?? unfit;
+  const place = name && $(`${name}-problem`);
+  if (!place) return false;
+  place.textContent = place.dataset.lead + reason;
+  place.hidden = false;
+  const fold = place.closest('details');
+  if (fold) fold.open = true;
+  $(name).ariaInvalid = 'true';
+  $(name).focus();
+  return true;
+}
+
+// absolve takes back what blame has said.
+function absolve() {
+  for (const place of document.querySelectorAll('.wrong')) {
+    place.hidden = true;
+    place.textContent = '';
+  }
+  for (const field of document.querySelectorAll('[aria-invalid]')) field.ariaInvalid = null;
+}
+
+// onceConfirmed makes a button ask with a dialog first, whose Escape key is a no.
+function onceConfirmed(button, dialog, work) {
+  button.addEventListener('click', () => {
+    dialog.returnValue = '';
+    dialog.showModal();
+  });
+  dialog.addEventListener('close', () => { if (dialog.returnValue === 'yes') work(); });
 }
 
 for (const time of document.querySelectorAll('time:not([datetime=""])')) show(time, new Date(time.dateTime));
 offerCopy(document);
-const form = document.querySelector('form');
-if (form) enhance(form);

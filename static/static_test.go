@@ -39,7 +39,8 @@ func TestContrast(t *testing.T) {
 			{"on-accent", "accent", 4.5},
 			{"on-accent", "accent-hover", 4.5},
 			{"alert-ink", "alert", 4.5},
-			{"alert-ink", "page", 3},
+			{"alert-ink", "page", 4.5},
+			{"quiet", "made", 4.5},
 			{"edge", "page", 3},
 			{"edge", "field", 3},
 		} {

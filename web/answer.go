@@ -97,13 +97,18 @@ func (s *server) refuse(err error, c echo.Context) {
 
 func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem, err error) error {
 	h := w.Header()
-	h.Set("Vary", "Accept")
+	if h.Get("Vary") == "" {
+		h.Set("Vary", "Accept")
+	}
 	if p.retryAfter > 0 {
 		// Whole seconds, as RFC 9110, section 10.2.3, has it.
 		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(p.retryAfter), 10))
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
+	}
+	if p.authenticate != "" {
+		h.Set("WWW-Authenticate", p.authenticate)
 	}
 	switch negotiate(r.Header["Accept"]) {
 	case formatHTML:
@@ -112,7 +117,7 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 			if !errors.As(err, &refused) {
 				return s.pages.message(page, p)
 			}
-			v := formPage{URL: refused.url, Problem: p}
+			v := formPage{Typed: refused.typed, Problem: p}
 			if refused.read {
 				v.Allowance = s.allowance(r.Context(), refused.who)
 			}

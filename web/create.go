@@ -17,14 +17,18 @@ type createdLink struct {
 	URL       string         `json:"url"`
 	CreatedAt time.Time      `json:"created_at"`
 	ExpiresAt *time.Time     `json:"expires_at"` // null is never
+
+	MaxVisits    *int64          `json:"max_visits"` // null is any number
+	ForwardQuery bool            `json:"forward_query"`
+	ManageToken  shortener.Token `json:"manage_token"` // shown this once
 }
 
 // refusedForm is a refusal with what the form needs to be shown again.
 type refusedForm struct {
-	err  error
-	who  quota.Client
-	read bool   // whether the request got past the throttle and may cost a look into the store
-	url  string // what was typed, as far as it was read
+	err   error
+	who   quota.Client
+	read  bool              // whether the request got past the throttle and may cost a look into the store
+	typed shortener.NewLink // as far as it was read
 }
 
 func (e *refusedForm) Error() string { return e.err.Error() }
@@ -36,7 +40,7 @@ func (e *refusedForm) Unwrap() error { return e.err }
 // quota; the quota decides last, in the store.
 func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if s.crossOrigin.Check(r) != nil {
-		return newProblem(http.StatusForbidden, "forbidden", "Another site sent this request. Use the form of this one, or a program that is not a browser.")
+		return foreignPage()
 	}
 	caller := s.clients.find(r)
 	s.proxies.observe(caller, r)
@@ -46,13 +50,13 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	wanted, err := readNewLink(w, r)
 	if err != nil {
-		return &refusedForm{err: err, who: who, read: true, url: wanted.URL}
+		return &refusedForm{err: err, who: who, read: true, typed: wanted}
 	}
-	link, err := s.service.Create(r.Context(), who, wanted)
+	link, token, err := s.service.Create(r.Context(), who, wanted)
 	if err != nil {
-		return &refusedForm{err: s.limited(err, who), who: who, read: true, url: wanted.URL}
+		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: wanted}
 	}
-	return s.writeCreated(w, r, link)
+	return s.writeCreated(w, r, link, token)
 }
 
 // limited turns a refusal for want of quota into one that says how long to wait:
@@ -65,7 +69,7 @@ func (s *server) limited(err error, who quota.Client) error {
 	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))}
 }
 
-func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link shortener.Link) error {
+func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link shortener.Link, token shortener.Token) error {
 	short := s.short + string(link.Slug)
 	h := w.Header()
 	h.Set("Location", short)
@@ -73,15 +77,29 @@ func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link short
 	switch negotiate(r.Header["Accept"]) {
 	case formatHTML:
 		return writePage(w, r, http.StatusCreated, func(page *bytes.Buffer) error {
-			return s.pages.result(page, resultPage{ShortURL: short, Destination: link.Destination, ExpiresAt: link.ExpiresAt})
+			return s.pages.result(page, resultPage{ShortURL: short, Link: link, Token: token})
 		})
 	case formatText:
 		write(w, r, http.StatusCreated, mediaText, []byte(short+"\n"))
 		return nil
 	}
-	created := createdLink{Slug: link.Slug, ShortURL: short, URL: link.Destination, CreatedAt: link.CreatedAt}
-	if !link.ExpiresAt.IsZero() {
-		created.ExpiresAt = &link.ExpiresAt
+	created := createdLink{
+		Slug:         link.Slug,
+		ShortURL:     short,
+		URL:          link.Destination,
+		CreatedAt:    link.CreatedAt,
+		ExpiresAt:    orNull(link.ExpiresAt, time.Time{}),
+		MaxVisits:    orNull(link.MaxVisits, 0),
+		ForwardQuery: link.ForwardQuery,
+		ManageToken:  token,
 	}
 	return writeJSON(w, r, http.StatusCreated, mediaJSON, created)
+}
+
+// orNull returns a pointer to the value, or nil where it stands for nothing.
+func orNull[T comparable](value, nothing T) *T {
+	if value == nothing {
+		return nil
+	}
+	return &value
 }

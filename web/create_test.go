@@ -22,7 +22,7 @@ import (
 func TestCreated(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteSetup{})
-	w := s.post(`{"url":" https://example.org/a?b=%2B&c=<d>#e ","slug":"My-Event","expires_at":"2030-01-01T03:00:00+03:00"}`)
+	w := s.post(`{"url":" https://example.org/a?b=%2B&c=<d>#e ","slug":"My-Event","expires_at":"2030-01-01T03:00:00+03:00","max_visits":7,"forward_query":true}`)
 	wantAnswer(t, w, http.StatusCreated, "")
 	var got createdLink
 	if err := json.Unmarshal(w.Body.Bytes(), &got, json.RejectUnknownMembers(true)); err != nil {
@@ -31,7 +31,10 @@ func TestCreated(t *testing.T) {
 	ends := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	want := createdLink{
 		Slug: "My-Event", ShortURL: "https://s.example/My-Event", URL: "https://example.org/a?b=%2B&c=<d>#e",
-		CreatedAt: s.time.now(), ExpiresAt: &ends,
+		CreatedAt: s.time.now(), ExpiresAt: &ends, MaxVisits: new(int64(7)), ForwardQuery: true, ManageToken: got.ManageToken,
+	}
+	if len(got.ManageToken) < 26 {
+		t.Errorf("manage token %q", got.ManageToken)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)
@@ -44,7 +47,7 @@ func TestCreated(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	wantAnswer(t, s.post(goodJSON), http.StatusCreated, `"expires_at":null`)
+	wantAnswer(t, s.post(goodJSON), http.StatusCreated, `"expires_at":null,"max_visits":null,"forward_query":false,`)
 	// The Host of the request is somebody's choice; the short URL is not made of it.
 	wantAnswer(t, s.do(call{target: "http://evil.example/api/links", body: goodJSON, header: asJSON}), http.StatusCreated, `"https://s.example/`)
 }

@@ -17,17 +17,60 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "" { // the absolute form of a request may leave it out
 		return s.home(w, r)
 	}
-	target, err := s.find(r.Context(), strings.TrimPrefix(r.URL.Path, "/"))
+	if strings.Contains(r.URL.Path, "+") { // which no slug has
+		return s.preview(w, r)
+	}
+	kind := s.agents.visitorOf(r)
+	visit := s.service.Follow
+	if kind == shortener.Head || kind == shortener.Fetcher {
+		visit = s.service.Look // they ask about the link, and nobody goes there
+	}
+	slug, target, err := find(r.Context(), visit, strings.TrimPrefix(r.URL.Path, "/"))
 	if err != nil {
 		return err
 	}
+	s.service.CountVisit(slug, kind, referrerOf(r.Header))
+	if target.Limited && kind == shortener.Fetcher {
+		return s.preview(w, r)
+	}
 	h := w.Header()
-	h["Location"] = []string{shortener.Location(target.Destination)}
+	destination := target.Destination
+	if target.ForwardQuery {
+		destination = withQuery(destination, r.URL.RawQuery)
+	}
+	h["Location"] = []string{shortener.Location(destination)}
 	h["Cache-Control"] = noStore
 	h["Content-Length"] = noBody
+	if target.Limited && kind == shortener.Head {
+		delete(h, "Location") // where it leads is for those whose visit counts
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
 	w.WriteHeader(s.redirectStatus)
 	return nil
 }
+
+// withQuery appends a visitor's query, as it was sent, to a destination's own.
+func withQuery(destination, query string) string {
+	if query == "" {
+		return destination
+	}
+	base, fragment, hasFragment := strings.Cut(destination, "#")
+	switch {
+	case !strings.Contains(base, "?"):
+		base += "?"
+	case !strings.HasSuffix(base, "?") && !strings.HasSuffix(base, "&"):
+		base += "&"
+	}
+	base += query
+	if hasFragment {
+		base += "#" + fragment
+	}
+	return base
+}
+
+// visit looks a slug up, with or without counting.
+type visit func(context.Context, shortener.Slug) (shortener.Target, error)
 
 // trailing is what programs that turn text into links take along from the
 // sentence around them. No slug ends with any of it.
@@ -35,31 +78,31 @@ const trailing = ".,;:!?'\"`|)]}>*& \u00a0\u200b" + "…。，、；：！？）
 
 // find looks the slug up that a decoded path names. Mail programs append a
 // slash, and punctuation is left off only where nothing was found with it.
-func (s *server) find(ctx context.Context, path string) (shortener.Target, error) {
+func find(ctx context.Context, visit visit, path string) (shortener.Slug, shortener.Target, error) {
 	text := strings.TrimSuffix(path, "/")
-	target, err := s.lookUp(ctx, text)
+	slug, target, err := lookUp(ctx, visit, text)
 	if !errors.Is(err, shortener.ErrNotFound) {
-		return target, err
+		return slug, target, err
 	}
 	bare := strings.TrimRight(text, trailing)
 	if bare == text {
-		return target, err
+		return slug, target, err
 	}
-	return s.lookUp(ctx, strings.TrimSuffix(bare, "/"))
+	return lookUp(ctx, visit, strings.TrimSuffix(bare, "/"))
 }
 
 // lookUp does not ask the store for what cannot be a slug.
-func (s *server) lookUp(ctx context.Context, text string) (shortener.Target, error) {
+func lookUp(ctx context.Context, visit visit, text string) (slug shortener.Slug, target shortener.Target, err error) {
 	slug, ok := shortener.ParseSlug(text)
 	if !ok {
-		return shortener.Target{}, shortener.ErrNotFound
+		return slug, target, shortener.ErrNotFound
 	}
-	target, err := s.service.Follow(ctx, slug)
+	target, err = visit(ctx, slug)
 	switch {
 	case err == nil, errors.Is(err, shortener.ErrNotFound), errors.Is(err, shortener.ErrGone),
 		errors.Is(err, shortener.ErrUnavailable), errors.Is(err, context.Canceled):
-		return target, err
+		return slug, target, err
 	default:
-		return target, fmt.Errorf("%w: follow: %w", shortener.ErrUnavailable, err)
+		return slug, target, fmt.Errorf("%w: follow: %w", shortener.ErrUnavailable, err)
 	}
 }

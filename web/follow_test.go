@@ -18,7 +18,7 @@ func TestFollow(t *testing.T) {
 	for target, status := range map[string]int{
 		"/abc-1": 302, "/abc-1/": 302, "/abc-1?x=1": 302, "/%61bc-1": 302, "/abc-1%2F": 302,
 		"/abc-1.": 302, "/abc-1),": 302, "/abc-1%3F": 302, "/abc-1%22": 302, "/abc-1%E2%80%9D": 302, "/abc-1%EF%BC%89%E3%80%82": 302, "/abc-1./": 302, "/abc-1/).": 302, "/abc-1%60": 302, "/abc-1%20": 302, "/abc-1&": 302, "/abc-1%E2%80%8B": 302,
-		"/ABC-1": 404, "/abc": 404, "/abc-1//": 404, "/abc-1/x": 404, "/abc-1+": 404, "/.abc-1": 404, "/ab.c-1": 404, "/...": 404,
+		"/ABC-1": 404, "/abc": 404, "/abc-1//": 404, "/abc-1/x": 404, "/.abc-1": 404, "/ab.c-1": 404, "/...": 404,
 		"/old": 410, "/old.": 410,
 		"//evil.example": 404, "/%2F%2Fevil.example": 404, "/%5Cevil.example": 404, "///abc-1": 404, "/%2Fabc-1": 404,
 		"/%00": 404, "/%FF%FE": 404, "/" + strings.Repeat("a", 9000): 404,
@@ -42,7 +42,7 @@ func TestFollow(t *testing.T) {
 func TestFollowAsksTheStoreOnlyForSlugs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteSetup{})
-	for _, target := range []string{"/wp-login.php", "/a/b", "/.env", "/ab", "/favicon.ico"} {
+	for _, target := range []string{"/wp-login.php", "/a/b", "/.env", "/ab", "/favicon.png"} {
 		wantAnswer(t, s.do(call{method: "GET", target: target}), http.StatusNotFound, "not_found")
 	}
 	if n := s.store.gets.Load(); n != 0 {

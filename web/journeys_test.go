@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,6 +35,9 @@ type site struct {
 	origin   string
 	strange  atomic.Bool // whether something else answers in the service's place
 	shutDown func()
+
+	mu   sync.Mutex
+	seen []string // what a log could show of each request
 }
 
 func openSite(t *testing.T, c siteConfig) *site {
@@ -74,6 +78,9 @@ func openSite(t *testing.T, c siteConfig) *site {
 		t.Fatal(err)
 	}
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.seen = append(s.seen, fmt.Sprintf("%s %s from %q", r.Method, r.RequestURI, r.Referer()))
+		s.mu.Unlock()
 		if s.strange.Load() {
 			http.Error(w, "<h1>Bad Gateway</h1>", http.StatusBadGateway)
 			return
@@ -90,6 +97,7 @@ func openSite(t *testing.T, c siteConfig) *site {
 const (
 	fresh50 = "50 links a day, 50 left today. Starts afresh at 09:00 your time (00:00 UTC)."
 	fresh49 = "50 links a day, 49 left today. Starts afresh at 09:00 your time (00:00 UTC)."
+	keepIt  = "Keep this manage link: it is the only way to change or delete the short link."
 	refused = "No more links can be made from your address just now. Others may share it. "
 )
 
@@ -139,7 +147,7 @@ func makesLink(t *testing.T, browser context.Context) {
 		t.Errorf("the page is %d wide on a screen of 320", width)
 	}
 	v.do(chromedp.Click(chromedp.CSS(".copy")))
-	v.wantText("made", "Your short link Copied Leads to https://example.org/page Open it")
+	v.wantText("made", "Your short link Copied Leads to https://example.org/page Open it "+keepIt)
 }
 
 func makesLinkWithoutScript(t *testing.T, browser context.Context) {
@@ -175,7 +183,7 @@ func makesLinkByKeyboard(t *testing.T, browser context.Context) {
 	v.do(chromedp.KeyEvent(kb.Tab))
 	v.wantFocus(".copy")
 	v.do(chromedp.KeyEvent(kb.Enter))
-	v.wantText("made", "Your short link Copied Leads to https://example.org/ Open it")
+	v.wantText("made", "Your short link Copied Leads to https://example.org/ Open it "+keepIt)
 	v.do(chromedp.KeyEvent(kb.Tab))
 	v.wantFocus(".open")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"snip/quota"
+	"snip/shortener"
 )
 
 // pageCSP is the Content-Security-Policy of every page. A page is made of the
@@ -26,6 +27,7 @@ type pages struct {
 	templates *template.Template
 	frame     frame // without what differs from page to page
 	rules     Rules
+	api       string // what a slug is appended to, for programs
 	now       func() time.Time
 }
 
@@ -62,12 +64,12 @@ func newPages(c Config) (*pages, error) {
 	if strings.Contains(c.Contact, "@") && !strings.Contains(c.Contact, ":") {
 		f.ContactURL = "mailto:" + c.Contact
 	}
-	return &pages{templates: parsed, frame: f, rules: c.Rules, now: c.Now}, nil
+	return &pages{templates: parsed, frame: f, rules: c.Rules, api: shortBase(c.PublicURL) + "api/links/", now: c.Now}, nil
 }
 
 // formPage is the form, with what was typed and why it was refused, if it was.
 type formPage struct {
-	URL       string         // what was typed
+	Typed     shortener.NewLink
 	Problem   *problem       // nil on the first visit
 	Allowance *allowanceView // nil while it cannot be read
 }
@@ -81,11 +83,11 @@ type allowanceView struct {
 	Open      bool      `json:"open"`
 }
 
-// resultPage shows a link just made.
+// resultPage shows a link just made, and the token that manages it.
 type resultPage struct {
-	ShortURL    string
-	Destination string
-	ExpiresAt   time.Time // zero is never
+	ShortURL string
+	Link     shortener.Link
+	Token    shortener.Token
 }
 
 func (p *pages) form(w io.Writer, v formPage) error {
@@ -97,22 +99,35 @@ func (p *pages) form(w io.Writer, v formPage) error {
 		frame
 		allowanceLine
 		refusalBox
-		URL  string
-		Card card // empty; the script fills a copy of it
+		bounds
+		Typed shortener.NewLink
+		More  bool // whether what most people leave empty is shown
+		Card  card // empty; the script fills a copy of it
 	}{
 		frame:         p.frame.page(title, v.Problem != nil, true),
 		allowanceLine: p.allowanceLine(v.Allowance),
 		refusalBox:    p.refusalBox(v.Problem),
-		URL:           v.URL,
+		Typed:         v.Typed,
 	}
+	data.More = data.InMore() || v.Typed != shortener.NewLink{URL: v.Typed.URL}
 	return p.templates.ExecuteTemplate(w, "form", data)
 }
+
+// bounds are what the hints say of slugs and visits.
+type bounds struct{}
+
+func (bounds) MinSlug() int   { return shortener.MinSlug }
+func (bounds) MaxSlug() int   { return shortener.MaxSlug }
+func (bounds) MaxVisits() int { return shortener.MaxVisits }
 
 // card is a link just made, as it is shown.
 type card struct {
 	ShortURL    string
 	Destination string
 	Ends        *clock // nil is never
+	MaxVisits   int64  // 0 is any number
+	ManageURL   string // its token stands in the fragment, which browsers send nowhere
+	Picture     string // the path of its QR code
 }
 
 func (p *pages) result(w io.Writer, v resultPage) error {
@@ -121,10 +136,16 @@ func (p *pages) result(w io.Writer, v resultPage) error {
 		Card card
 	}{
 		frame: p.frame.page("Link made – Snip", true, true),
-		Card:  card{ShortURL: v.ShortURL, Destination: v.Destination},
+		Card: card{
+			ShortURL:    v.ShortURL,
+			Destination: v.Link.Destination,
+			MaxVisits:   v.Link.MaxVisits,
+			ManageURL:   fmt.Sprintf("%s/-/manage#%s.%s", p.frame.Prefix, v.Link.Slug, v.Token),
+			Picture:     fmt.Sprintf("%s/%s/qr.svg", p.frame.Prefix, v.Link.Slug),
+		},
 	}
-	if !v.ExpiresAt.IsZero() {
-		ends := dated(v.ExpiresAt)
+	if !v.Link.ExpiresAt.IsZero() {
+		ends := dated(v.Link.ExpiresAt)
 		data.Card.Ends = &ends
 	}
 	return p.templates.ExecuteTemplate(w, "result", data)
@@ -183,12 +204,25 @@ func (p *pages) allowanceLine(v *allowanceView) allowanceLine {
 
 // refusalBox says why there is no link and when to come back.
 type refusalBox struct {
-	Problem *problem
+	fieldLeads
+	Field   string // which field is at fault, as the API calls it; empty where none is
 	Detail  string
-	Invalid bool   // whether what was typed is at fault
+	Boxed   bool   // whether it is told in the box, and not beside a field below it
 	Limited bool   // either Soon or Later is set then
 	Soon    string // such as "in 8 seconds"
 	Later   clock
+}
+
+// InMore reports whether the field at fault is one that most people leave empty.
+func (b refusalBox) InMore() bool { return b.Field != "" && !b.Boxed }
+
+// At is what is told beside a field.
+func (b refusalBox) At(field string) fieldProblem {
+	v := b.fieldLeads.At(field)
+	if b.Field == field {
+		v.Detail = b.Detail
+	}
+	return v
 }
 
 // soon is up to where a wait is told in seconds. The script has the same bound.
@@ -199,15 +233,18 @@ func (p *pages) refusalBox(v *problem) refusalBox {
 		return refusalBox{}
 	}
 	box := refusalBox{
-		Problem: v,
 		Detail:  v.Detail,
-		Invalid: v.Status == http.StatusBadRequest,
 		Limited: v.Status == http.StatusTooManyRequests,
 	}
 	// The reasons continue the field's name, which means nothing on the page.
-	if reason, ok := strings.CutPrefix(v.Detail, "url: "); ok {
-		box.Detail = "This link " + reason
+	for field, lead := range box.Leads() {
+		for _, prefix := range []string{field + ": ", fmt.Sprintf("The body cannot be used: the field %q ", field)} {
+			if reason, ok := strings.CutPrefix(v.Detail, prefix); ok {
+				box.Field, box.Detail = field, lead+reason
+			}
+		}
 	}
+	box.Boxed = box.Field == "" || box.Field == "url"
 	switch {
 	case !box.Limited:
 	case v.retryAfter <= soon:
@@ -216,4 +253,29 @@ func (p *pages) refusalBox(v *problem) refusalBox {
 		box.Later = timeOfDay(p.now().Add(v.retryAfter))
 	}
 	return box
+}
+
+// fieldProblem is the place beside a field where the page says what is wrong.
+type fieldProblem struct {
+	Field  string
+	Lead   string
+	Detail string // empty where nothing is
+}
+
+// fieldLeads is what the reasons continue on a page. The script finds them there.
+type fieldLeads struct{}
+
+// Leads returns them by the names that the API gives the fields.
+func (fieldLeads) Leads() map[string]string {
+	return map[string]string{
+		"url":        "This link ",
+		"slug":       "This name ",
+		"expires_at": "The end ",
+		"max_visits": "The number of visits ",
+	}
+}
+
+// At is a field with which nothing is wrong.
+func (l fieldLeads) At(field string) fieldProblem {
+	return fieldProblem{Field: field, Lead: l.Leads()[field]}
 }

@@ -5,12 +5,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
 
+	"snip/shortener"
 	"snip/static"
 )
 
@@ -115,7 +117,7 @@ func TestFormSaysTheProblem(t *testing.T) {
 			t.Parallel()
 			p := testPages(t, Config{Rules: Rules{Daily: 50}})
 			page := parsePage(t, func(w io.Writer) error {
-				return p.form(w, formPage{URL: row.typed, Problem: row.problem})
+				return p.form(w, formPage{Typed: shortener.NewLink{URL: row.typed}, Problem: row.problem})
 			})
 			problem, field := page.id(t, "problem"), page.id(t, "url")
 			if got := problem.text(); got != row.want {
@@ -137,25 +139,109 @@ func TestFormSaysTheProblem(t *testing.T) {
 	}
 }
 
+// A fault is told beside its field, where the keyboard's focus is too, and all
+// that was typed is there still.
+func TestFormSaysTheProblemBesideItsField(t *testing.T) {
+	t.Parallel()
+	typed := shortener.NewLink{URL: "https://example.org/", Slug: "a/b", ExpiresAt: "tomorrow", MaxVisits: new(int64(0)), ForwardQuery: true}
+	problems := map[string]string{
+		"slug":       "This name is taken.",
+		"expires_at": "The end is taken.",
+		"max_visits": "The number of visits is taken.",
+	}
+	for faulty, want := range problems {
+		p := testPages(t, Config{})
+		page := parsePage(t, func(w io.Writer) error {
+			return p.form(w, formPage{Typed: typed, Problem: newProblem(http.StatusConflict, "some_code", "%s: is taken.", faulty)})
+		})
+		for name := range problems {
+			problem, field := page.id(t, name+"-problem"), page.id(t, name)
+			shown, invalid := "", ""
+			if name == faulty {
+				shown, invalid = want, "true"
+			}
+			if got := problem.text(); got != shown {
+				t.Errorf("%s: #%s-problem says %q, want %q", faulty, name, got, shown)
+			}
+			if got := field.attr("aria-invalid"); got != invalid {
+				t.Errorf("%s: #%s aria-invalid = %q", faulty, name, got)
+			}
+			if got := field.has("autofocus"); got != (name == faulty) {
+				t.Errorf("%s: #%s autofocus is %t", faulty, name, got)
+			}
+			if got := field.attr("aria-describedby"); !strings.HasPrefix(got, name+"-problem ") {
+				t.Errorf("#%s is described by %q", name, got)
+			}
+		}
+		if page.id(t, "url").has("autofocus") || page.id(t, "url").has("aria-invalid") || !page.id(t, "problem").hidden() {
+			t.Errorf("%s: the destination is blamed", faulty)
+		}
+		for id, want := range map[string]string{"url": typed.URL, "slug": typed.Slug, "expires_at": typed.ExpiresAt, "max_visits": "0"} {
+			if got := page.id(t, id).attr("value"); got != want {
+				t.Errorf("#%s holds %q, want %q", id, got, want)
+			}
+		}
+		if !page.id(t, "forward_query").has("checked") || !page.id(t, "more").has("open") || page.id(t, "end").hidden() {
+			t.Errorf("%s: not all that was typed is shown", faulty)
+		}
+	}
+}
+
+// What only some need is folded away, and what only the script can read hidden.
+func TestFormIsShortAtFirst(t *testing.T) {
+	t.Parallel()
+	p := testPages(t, Config{})
+	for _, typed := range []shortener.NewLink{{}, {URL: "https://example.org/"}} {
+		page := parsePage(t, func(w io.Writer) error {
+			return p.form(w, formPage{Typed: typed, Problem: newProblem(http.StatusBadRequest, "invalid_url", "url: is wrong.")})
+		})
+		if page.id(t, "more").has("open") || !page.id(t, "end").hidden() || !page.id(t, "kept").hidden() || page.id(t, "forward_query").has("checked") {
+			t.Errorf("%q: more is shown than the form", typed.URL)
+		}
+	}
+}
+
 func TestResultShowsTheLink(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
 	page := parsePage(t, func(w io.Writer) error {
 		return p.result(w, resultPage{
-			ShortURL:    "https://s.example/kX3vR7q",
-			Destination: "https://example.org/a?b=1&c=2",
-			ExpiresAt:   time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC),
+			ShortURL: "https://s.example/kX3vR7q",
+			Link: shortener.Link{
+				Slug: "kX3vR7q", Destination: "https://example.org/a?b=1&c=2", MaxVisits: 7,
+				ExpiresAt: time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC),
+			},
+			Token: "SECRET",
 		})
 	})
 	if got := page.id(t, "short").attr("value"); got != "https://s.example/kX3vR7q" {
 		t.Errorf("short link: %q", got)
 	}
 	for _, want := range []string{
-		"Leads to https://example.org/a?b=1&c=2", "Ends on 31 January 2027 at 09:00 UTC", "Make another",
+		"Leads to https://example.org/a?b=1&c=2", "Ends on 31 January 2027 at 09:00 UTC", "Ends after this many visits: 7", "Make another",
+		"Keep this manage link: it is the only way to change or delete the short link.",
 	} {
 		if got := page.text(); !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q: %q", want, got)
 		}
+	}
+	// Behind the # a token is in no log and no Referer.
+	if got := page.first(t, "a", "class", "manage").attr("href"); got != "/-/manage#kX3vR7q.SECRET" {
+		t.Errorf("the manage link leads to %q", got)
+	}
+	if got := page.first(t, "img", "class", "qr").attr("src"); got != "/kX3vR7q/qr.svg" {
+		t.Errorf("the picture is %q", got)
+	}
+}
+
+func TestResultOfAPlainLink(t *testing.T) {
+	t.Parallel()
+	p := testPages(t, Config{})
+	page := parsePage(t, func(w io.Writer) error {
+		return p.result(w, resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: "https://example.org/"}})
+	})
+	if got := page.text(); strings.Contains(got, "Ends") {
+		t.Errorf("the link has no end: %q", got)
 	}
 }
 
@@ -204,11 +290,16 @@ func everyPage(t *testing.T, c Config) map[string]node {
 	p := testPages(t, c)
 	return map[string]node{
 		"form": parsePage(t, func(w io.Writer) error {
-			return p.form(w, formPage{URL: hostile, Problem: newProblem(http.StatusBadRequest, "invalid_url", "%s", hostile)})
+			typed := shortener.NewLink{URL: hostile, Slug: hostile, ExpiresAt: hostile}
+			return p.form(w, formPage{Typed: typed, Problem: newProblem(http.StatusBadRequest, "invalid_url", "%s", hostile)})
+		}),
+		"faulty field": parsePage(t, func(w io.Writer) error {
+			return p.form(w, formPage{Problem: newProblem(http.StatusBadRequest, "invalid_slug", "slug: %s", hostile)})
 		}),
 		"result": parsePage(t, func(w io.Writer) error {
-			return p.result(w, resultPage{ShortURL: "https://s.example/abc", Destination: hostile})
+			return p.result(w, resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: hostile}, Token: "SECRET"})
 		}),
+		"manage": parsePage(t, p.manage),
 		"message": parsePage(t, func(w io.Writer) error {
 			return p.message(w, newProblem(http.StatusNotFound, "not_found", "%s", hostile))
 		}),
@@ -218,11 +309,16 @@ func everyPage(t *testing.T, c Config) map[string]node {
 func TestPagesEscape(t *testing.T) {
 	t.Parallel()
 	for name, page := range everyPage(t, Config{}) {
-		if !strings.Contains(page.text(), hostile) {
+		if name != "manage" && !strings.Contains(page.text(), hostile) { // that one is the same for everybody
 			t.Errorf("%s: the text is not shown as it is: %q", name, page.text())
 		}
-		if name == "form" && page.id(t, "url").attr("value") != hostile {
-			t.Errorf("%s: the field holds %q", name, page.id(t, "url").attr("value"))
+		if name != "form" {
+			continue
+		}
+		for _, field := range []string{"url", "slug", "expires_at"} {
+			if got := page.id(t, field).attr("value"); got != hostile {
+				t.Errorf("the field %s holds %q", field, got)
+			}
 		}
 	}
 }
@@ -237,7 +333,8 @@ func TestPagesObeyTheirPolicy(t *testing.T) {
 			}
 			switch e := (node{n}); e.Data {
 			case "script":
-				if e.attr("src") != "/-/snip.js" || e.FirstChild != nil {
+				name, ok := strings.CutPrefix(e.attr("src"), "/-/")
+				if _, err := static.Files.Open(name); !ok || err != nil || e.FirstChild != nil {
 					t.Errorf("%s: a script from %q or inline", name, e.attr("src"))
 				}
 			case "style", "base", "iframe", "object":
@@ -279,24 +376,33 @@ func TestPagesStayUnderThePrefix(t *testing.T) {
 	}
 }
 
-// TestFormIsLight holds the form with all that it loads to 30 kB, without any
+// TestPagesAreLight holds each page with all that it loads to 30 kB, without any
 // compression.
-func TestFormIsLight(t *testing.T) {
+func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
-	var page bytes.Buffer
-	if err := testPages(t, Config{}).form(&page, formPage{}); err != nil {
-		t.Fatal(err)
-	}
-	size := page.Len()
-	for _, name := range []string{"snip.css", "snip.js", "snip.svg"} {
-		content, err := static.Files.ReadFile(name)
-		if err != nil {
+	p := testPages(t, Config{})
+	for name, render := range map[string]func(io.Writer) error{
+		"form":   func(w io.Writer) error { return p.form(w, formPage{}) },
+		"manage": p.manage,
+	} {
+		var page bytes.Buffer
+		if err := render(&page); err != nil {
 			t.Fatal(err)
 		}
-		size += len(content)
-	}
-	if size > 30_000 {
-		t.Errorf("%d bytes", size)
+		size, loaded := page.Len(), make(map[string]bool)
+		for n := range parsePage(t, render).Descendants() {
+			for _, a := range n.Attr {
+				file, ok := strings.CutPrefix(a.Val, "/-/")
+				content, err := static.Files.ReadFile(file)
+				if (a.Key == "href" || a.Key == "src") && ok && err == nil && !loaded[file] {
+					loaded[file] = true
+					size += len(content)
+				}
+			}
+		}
+		if size > 30_000 || len(loaded) != 5 {
+			t.Errorf("%s: %d bytes with %v", name, size, loaded)
+		}
 	}
 }
 
@@ -325,13 +431,12 @@ func (n node) attr(key string) string {
 	return ""
 }
 
+func (n node) has(key string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
+}
+
 func (n node) hidden() bool {
-	for _, a := range n.Attr {
-		if a.Key == "hidden" {
-			return true
-		}
-	}
-	return n.Type == html.ElementNode && n.Data == "template"
+	return n.has("hidden") || n.Type == html.ElementNode && n.Data == "template"
 }
 
 func (n node) id(t *testing.T, id string) node {

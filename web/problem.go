@@ -27,9 +27,10 @@ type problem struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
-	retryAfter time.Duration // above zero on every 429 and 503
-	allow      string        // the Allow header of a 405
-	encoded    []byte        // the whole in JSON, where it was made beforehand
+	retryAfter   time.Duration // above zero on every 429 and 503
+	allow        string        // the Allow header of a 405
+	authenticate string        // the WWW-Authenticate header of a 401
+	encoded      []byte        // the whole in JSON, where it was made beforehand
 }
 
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
@@ -44,6 +45,10 @@ func newProblem(status int, code, format string, args ...any) *problem {
 		Code:   code,
 		Detail: fmt.Sprintf(format, args...),
 	}
+}
+
+func foreignPage() *problem {
+	return newProblem(http.StatusForbidden, "forbidden", "Another site sent this request. Use the pages of this one, or a program that is not a browser.")
 }
 
 func invalidRequest(format string, args ...any) *problem {
@@ -77,6 +82,8 @@ func (s *server) problemOf(err error) *problem {
 		return newProblem(http.StatusConflict, "slug_taken", "slug: is taken; choose another, or leave it out to be given a random one.")
 	case errors.Is(err, shortener.ErrNotFound), errors.Is(err, echo.ErrNotFound):
 		return newProblem(http.StatusNotFound, "not_found", "No link has this address. Check that it was copied in full, upper and lower case included.")
+	case errors.Is(err, shortener.ErrNotYours):
+		return newProblem(http.StatusNotFound, "not_found", "There is no link of that name that this token manages.")
 	case errors.Is(err, shortener.ErrGone):
 		return newProblem(http.StatusGone, "gone", "This link has ended and leads nowhere any more.")
 	case errors.Is(err, echo.ErrMethodNotAllowed):

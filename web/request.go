@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,24 +23,44 @@ const bodyTimeout = 10 * time.Second
 
 // fields are those of a new link, as every kind of body has them; nil is absent.
 type fields struct {
-	URL       *string `json:"url"`
-	Slug      *string `json:"slug"`
-	ExpiresAt *string `json:"expires_at"`
+	URL          *string `json:"url"`
+	Slug         *string `json:"slug"`
+	ExpiresAt    *string `json:"expires_at"`
+	MaxVisits    *int64  `json:"max_visits"`
+	ForwardQuery *bool   `json:"forward_query"`
 }
 
-// set fills a field in once.
+// set fills a field of a form in, once. Forms send what was left empty too.
 func (f *fields) set(name, value string) error {
-	var field **string
 	switch name {
 	case "url":
-		field = &f.URL
+		return once(name, &f.URL, value)
 	case "slug":
-		field = &f.Slug
+		return once(name, &f.Slug, value)
 	case "expires_at":
-		field = &f.ExpiresAt
-	default:
-		return fmt.Errorf("%w %s", errUnknownField, quoted(name))
+		return once(name, &f.ExpiresAt, value)
+	case "max_visits":
+		if value == "" {
+			return nil
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return mustBe(name)
+		}
+		return once(name, &f.MaxVisits, n)
+	case "forward_query":
+		switch value {
+		case "":
+			return nil
+		case "true", "false":
+			return once(name, &f.ForwardQuery, value == "true")
+		}
+		return mustBe(name)
 	}
+	return fmt.Errorf("%w %s", errUnknownField, quoted(name))
+}
+
+func once[T any](name string, field **T, value T) error {
 	if *field != nil {
 		return fmt.Errorf("the field %s is given twice", name)
 	}
@@ -47,16 +68,33 @@ func (f *fields) set(name, value string) error {
 	return nil
 }
 
+// mustBe says what the named field is made of.
+func mustBe(name string) error {
+	kind := "a string"
+	switch name {
+	case "max_visits":
+		kind = fmt.Sprintf("a whole number from 1 to %d", shortener.MaxVisits)
+	case "forward_query":
+		kind = "true or false"
+	}
+	return fmt.Errorf("the field %s must be %s", quoted(name), kind)
+}
+
 var errUnknownField = errors.New("unknown field")
 
 func (f *fields) link() shortener.NewLink {
-	text := func(field *string) string {
-		if field == nil {
-			return ""
-		}
-		return *field
+	n := shortener.NewLink{URL: valueOf(f.URL), Slug: valueOf(f.Slug), ExpiresAt: valueOf(f.ExpiresAt), MaxVisits: f.MaxVisits}
+	if f.ForwardQuery != nil {
+		n.ForwardQuery = *f.ForwardQuery
 	}
-	return shortener.NewLink{URL: text(f.URL), Slug: text(f.Slug), ExpiresAt: text(f.ExpiresAt)}
+	return n
+}
+
+func valueOf(field *string) string {
+	if field == nil {
+		return ""
+	}
+	return *field
 }
 
 // readNewLink reads the body of a creation. With an error it returns what it
@@ -167,7 +205,7 @@ func looksLikeJSON(body []byte) bool {
 // parseJSON reads one object. The second version of Go's JSON package refuses
 // what the first lets pass: names given twice or in another case, invalid UTF-8,
 // half surrogate pairs.
-func parseJSON(body []byte, f *fields) error {
+func parseJSON(body []byte, f any) error {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return errors.New("it must be one JSON object, such as {\"url\": \"https://example.org/\"}")
 	}
@@ -182,7 +220,7 @@ func parseJSON(body []byte, f *fields) error {
 	case errors.As(err, &semantic) && errors.Is(err, json.ErrUnknownName):
 		return fmt.Errorf("%w %s", errUnknownField, quoted(semantic.JSONPointer.LastToken()))
 	case errors.As(err, &semantic):
-		return fmt.Errorf("the field %s must be a string", quoted(semantic.JSONPointer.LastToken()))
+		return mustBe(semantic.JSONPointer.LastToken())
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return errors.New("it is not valid JSON: a field is given twice")
 	case errors.As(err, &syntactic):

@@ -38,7 +38,7 @@ func TestRefusedBodies(t *testing.T) {
 		{"a number", mediaJSON, `{"url":5}`, 400, `"url" must be a string`},
 		{"an array", mediaJSON, `{"url":["https://example.org/"]}`, 400, `"url" must be a string`},
 		{"an unknown field", mediaJSON, `{"url":"https://example.org/","colour":{"a":[1]}}`, 400, `unknown field "colour"`},
-		{"a later field", mediaJSON, `{"url":"https://example.org/","max_visits":1}`, 400, `unknown field "max_visits"`},
+		{"a later field", mediaJSON, `{"url":"https://example.org/","max_clicks":1}`, 400, `unknown field "max_clicks"`},
 		{"another case", mediaJSON, `{"URL":"https://example.org/"}`, 400, `unknown field "URL"`},
 		{"a long unknown field", mediaJSON, `{"` + strings.Repeat("ä", 100) + `":1}`, 400, `unknown field "` + strings.Repeat("ä", 32) + `…"`},
 		{"a name twice", mediaJSON, `{"url":"https://example.org/","url":"https://example.net/"}`, 400, "given twice"},

@@ -30,10 +30,19 @@ func routes() []route {
 	return []route{
 		{"/", read, (*server).home},
 		{"/api/links", []string{http.MethodPost}, (*server).create},
+		{"/api/links/:slug", []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, (*server).manage},
+		{"/api/links/:slug/*", read, func(*server, http.ResponseWriter, *http.Request) error { return shortener.ErrNotFound }},
 		{"/api/quota", read, (*server).quota},
+		{"/api/openapi.yaml", read, (*server).openAPI},
 		{"/healthz", read, (*server).healthz},
 		{"/readyz", read, (*server).readyz},
+		{"/robots.txt", read, (*server).robots},
+		{"/favicon.ico", read, (*server).favicon},
+		{"/.well-known/security.txt", read, (*server).securityTxt},
+		{"/-/manage", read, (*server).managePage},
 		{"/-/*", read, (*server).asset},
+		{"/:slug/qr.svg", read, (*server).qrSVG},
+		{"/:slug/qr.png", read, (*server).qrPNG},
 		{"/*", read, (*server).follow},
 	}
 }
@@ -61,9 +70,12 @@ func (s *server) router() http.Handler {
 		s.allow[route.path] = strings.Join(route.methods, ", ")
 		handle := s.guard(route.handle)
 		for _, method := range refused {
-			if slices.Contains(route.methods, method) {
+			switch {
+			case slices.Contains(route.methods, method):
 				e.Add(method, route.path, handle)
-			} else {
+			case method == http.MethodOptions:
+				e.Add(method, route.path, s.preflight)
+			default:
 				e.Add(method, route.path, func(echo.Context) error { return echo.ErrMethodNotAllowed })
 			}
 		}

@@ -37,7 +37,7 @@ func TestOtherSpellingsOfTheRoute(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{
 		"/api/links/", "//api/links", "/api%2Flinks", "/API/links", "/%61pi/links", "/x/../api/links",
-		"/./api/links", "/api//links", "/api/links/x", "/api/links%00", "/", "/healthz", "/api/quota", "/-/snip.css",
+		"/./api/links", "/api//links", "/api/links/x/y", "/api/links%00", "/", "/healthz", "/api/quota", "/-/snip.css",
 	} {
 		s := newSite(t, siteSetup{})
 		w := s.do(call{target: target, body: goodJSON, header: asJSON})
@@ -73,7 +73,7 @@ func TestReads(t *testing.T) {
 		{"/-/", 404, mediaProblem},
 		{"/-/../snip.css", 404, mediaProblem},
 		{"/api", 404, mediaProblem},
-		{"/api/links/abc", 404, mediaProblem},
+		{"/api/links/abc/def", 404, mediaProblem},
 	} {
 		get := s.do(call{method: "GET", target: row.target})
 		if get.Code != row.status || get.Header().Get("Content-Type") != row.mediaType {

@@ -23,9 +23,10 @@ import (
 // site is a whole service in memory, under a clock that stands still.
 type site struct {
 	http.Handler
-	store *spyStore
-	time  *handClock
-	log   *logLines
+	store   *spyStore
+	service *shortener.Service
+	time    *handClock
+	log     *logLines
 }
 
 // siteSetup is what a test may set; the zero value is the default settings
@@ -35,6 +36,7 @@ type siteSetup struct {
 	policy   *quota.Policy
 	every    time.Duration // of the throttle
 	burst    int
+	changes  bool // whether changes have the same throttle, of their own
 	contact  string
 	proxies  []string
 	header   string
@@ -63,11 +65,12 @@ func newSite(t testing.TB, c siteSetup) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.service = shortener.New(shortener.Config{
+		Store: s.store, Policy: policy, Destinations: destinations,
+		Reserved: ReservedSlugs(public), Now: s.time.now,
+	})
 	config := Config{
-		Service: shortener.New(shortener.Config{
-			Store: s.store, Policy: policy, Destinations: destinations,
-			Reserved: ReservedSlugs(public), Now: s.time.now,
-		}),
+		Service:        s.service,
 		Rules:          Rules{Daily: policy.Client, Every: c.every},
 		PublicURL:      public,
 		Contact:        c.contact,
@@ -81,6 +84,12 @@ func newSite(t testing.TB, c siteSetup) *site {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if c.changes {
+			config.Changes, err = quota.NewThrottle(quota.ThrottleConfig{Every: c.every, Burst: c.burst, Clients: 64, Now: s.time.now})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	for _, proxy := range c.proxies {
 		config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(proxy))
@@ -88,6 +97,7 @@ func newSite(t testing.TB, c siteSetup) *site {
 	if s.Handler, err = New(config); err != nil {
 		t.Fatal(err)
 	}
+	s.Handler = described(t, prefixOf(public), s.Handler)
 	return s
 }
 
@@ -160,6 +170,8 @@ type spyStore struct {
 	calls atomic.Int64
 	gets  atomic.Int64
 	fail  func() error // nil never fails; may panic
+
+	failVisits atomic.Bool
 }
 
 func (s *spyStore) called() error {
@@ -204,6 +216,20 @@ func (s *spyStore) Follow(ctx context.Context, slug shortener.Slug) (shortener.T
 		return shortener.Target{}, err
 	}
 	return s.Store.Follow(ctx, slug)
+}
+
+func (s *spyStore) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	if err := s.called(); err != nil {
+		return shortener.Link{}, err
+	}
+	return s.Store.Get(ctx, slug)
+}
+
+func (s *spyStore) Visit(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	if s.failVisits.Load() {
+		return shortener.Target{}, shortener.ErrUnavailable
+	}
+	return s.Store.Visit(ctx, slug)
 }
 
 func (s *spyStore) Ready(ctx context.Context, day string) error {

@@ -27,13 +27,15 @@ import (
 // Config holds what the handler is made of.
 type Config struct {
 	Service        *shortener.Service
-	Throttle       *quota.Throttle // nil when it is off
+	Throttle       *quota.Throttle // of creations; nil when it is off
+	Changes        *quota.Throttle // of changes to links; nil when it is off
 	Rules          Rules           // what refusals and pages say
 	PublicURL      *url.URL        // what short links start with; its path is the prefix that is served too
 	Contact        string          // an e-mail address or a URL; empty leaves it out
 	TrustedProxies []netip.Prefix
-	ClientIPHeader string // X-Forwarded-For when empty
-	RedirectStatus int    // 301, 302, 307 or 308; 302 when zero
+	CORSOrigins    []string // whose pages may use the API, as [ParseOrigin] reads them; none turns CORS off
+	ClientIPHeader string   // X-Forwarded-For when empty
+	RedirectStatus int      // 301, 302, 307 or 308; 302 when zero
 	Log            *slog.Logger
 	Now            func() time.Time
 }
@@ -49,6 +51,7 @@ type Rules struct {
 type server struct {
 	service        *shortener.Service
 	throttle       *quota.Throttle
+	changes        *quota.Throttle
 	tooMany        *problem // the 429, but for its wait
 	short          string   // what a slug is appended to
 	redirectStatus int
@@ -60,7 +63,9 @@ type server struct {
 	clients     clientFinder
 	proxies     *proxyWatch
 	crossOrigin *http.CrossOriginProtection
+	corsOrigins []string // whose pages may use the API
 	faults      *faultLog
+	agents      *agents
 	allow       map[string]string // the Allow header of each route
 }
 
@@ -97,9 +102,19 @@ func New(c Config) (http.Handler, error) {
 	if err := crossOrigin.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
 		return nil, fmt.Errorf("public URL: %w", err)
 	}
+	listed := make([]string, len(c.CORSOrigins))
+	for i, text := range c.CORSOrigins {
+		if listed[i], err = ParseOrigin(text); err != nil {
+			return nil, fmt.Errorf("CORS origin %q %w", text, err)
+		}
+		if err := crossOrigin.AddTrustedOrigin(listed[i]); err != nil {
+			return nil, fmt.Errorf("CORS origin %q: %w", text, err)
+		}
+	}
 	s := &server{
 		service:        c.Service,
 		throttle:       c.Throttle,
+		changes:        c.Changes,
 		tooMany:        tooMany,
 		short:          shortBase(c.PublicURL),
 		redirectStatus: c.RedirectStatus,
@@ -110,9 +125,11 @@ func New(c Config) (http.Handler, error) {
 		clients:        newClientFinder(c.TrustedProxies, c.ClientIPHeader),
 		proxies:        newProxyWatch(c.Log, c.ClientIPHeader),
 		crossOrigin:    crossOrigin,
+		corsOrigins:    listed,
 		faults:         newFaultLog(c.Log, c.Now),
+		agents:         newAgents(),
 	}
-	return unread(withoutPrefix(prefixOf(c.PublicURL), s.router())), nil
+	return unread(withoutPrefix(prefixOf(c.PublicURL), s.cors(s.router()))), nil
 }
 
 // shortBase is what a slug is appended to.

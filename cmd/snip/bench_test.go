@@ -81,7 +81,8 @@ func serveForBenchmark(b *testing.B, policy quota.Policy, throttle quota.Throttl
 	if err != nil {
 		b.Fatal(err)
 	}
-	handler, err := newHandler(config{publicURL: public, policy: policy, throttle: throttle, destinations: destinations}, store, time.Now, log)
+	c := config{publicURL: public, policy: policy, throttle: throttle, destinations: destinations}
+	handler, err := newHandler(c, newService(c, store, time.Now), time.Now, log)
 	if err != nil {
 		b.Fatal(err)
 	}

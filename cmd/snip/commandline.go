@@ -33,6 +33,7 @@ type commandLine struct {
 	Private    switched `group:"web" name:"allow-private-destinations" help:"Allow links to literal private and loopback addresses and to localhost."`
 	Proxies    string   `group:"web" name:"trusted-proxies" placeholder:"NETWORKS" help:"Reverse proxies whose word on the client's address counts: addresses or CIDR networks, separated by commas."`
 	ProxyField string   `group:"web" name:"client-ip-header" default:"X-Forwarded-For" help:"Header in which those proxies list the addresses they were called from."`
+	CORS       string   `group:"web" name:"cors-origins" placeholder:"ORIGINS" help:"Sites whose pages may use the API, such as https://app.example, separated by commas. Without it none may."`
 
 	Store       string   `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
 	ClockAccept switched `group:"data" name:"clock-accept" help:"For one start: the clock is right, although links of later days were counted."`

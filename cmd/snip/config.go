@@ -21,7 +21,8 @@ type config struct {
 	publicURL  *url.URL // without a trailing slash
 	contact    string
 	proxies    []netip.Prefix
-	header     string // in canonical form
+	header     string   // in canonical form
+	origins    []string // of the sites whose pages may use the API, as browsers send them
 	throttle   quota.ThrottleConfig
 	policy     quota.Policy
 	redirect   int
@@ -51,6 +52,7 @@ func readConfig(given settings) (config, error) {
 		contact:    read(&r, "contact", parseContact),
 		proxies:    read(&r, "trusted-proxies", parsePrefixes),
 		header:     read(&r, "client-ip-header", parseHeaderName),
+		origins:    read(&r, "cors-origins", parseOrigins),
 		redirect:   read(&r, "redirect-status", parseRedirectStatus),
 		clockRight: read(&r, "clock-accept", parseSwitch),
 		throttle: quota.ThrottleConfig{

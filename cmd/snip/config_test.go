@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.listen != ":8080" || c.store != "snip.db" || c.contact != "" || c.proxies != nil ||
-		c.header != "X-Forwarded-For" || c.redirect != 302 || c.clockRight {
+		c.header != "X-Forwarded-For" || c.origins != nil || c.redirect != 302 || c.clockRight {
 		t.Errorf("defaults: %+v", c)
 	}
 	if got := c.publicURL.String(); got != "http://localhost:8080" {
@@ -109,6 +110,14 @@ func TestSettings(t *testing.T) {
 		{"--trusted-proxies=0.0.0.0/0", "any address as its own"},
 		{"--trusted-proxies=::/0", "any address as its own"},
 		{"--trusted-proxies=::ffff:10.0.0.0/104", "neither an address"},
+		{"--cors-origins=https://app.example, http://localhost:3000", ""},
+		{"--cors-origins=*", "name each origin"},
+		{"--cors-origins=https://*.app.example", "name each origin"},
+		{"--cors-origins=null", "sandboxed frame"},
+		{"--cors-origins=https://app.example,", "is no origin"},
+		{"--cors-origins=https://app.example/", "https://app.example is meant"},
+		{"--cors-origins=app.example,https://a.example,ftp://b.example", `"app.example" is no origin: http or https and a host, such as https://app.example or http://localhost:3000, are needed; "ftp://b.example" is no origin`},
+		{"--cors-origins=https://me:secret@app.example", `"https://...@app.example" must not contain a user name`},
 		{"--client-ip-header=cf-connecting-ip", ""},
 		{"--client-ip-header=", "name of a header"},
 		{"--redirect-status=307", ""},
@@ -144,12 +153,15 @@ func TestSettings(t *testing.T) {
 func TestReadValues(t *testing.T) {
 	t.Parallel()
 	c, err := configOf(t, nil, "--public-url=https://s.example/go/", "--trusted-proxies= 172.17.0.1 ,::ffff:10.0.0.1,10.1.0.0/16",
-		"--client-ip-header=x-real-ip")
+		"--client-ip-header=x-real-ip", "--cors-origins=HTTPS://App.Example:443, http://localhost:3000")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := c.publicURL.String(); got != "https://s.example/go" {
 		t.Errorf("public URL %q", got)
+	}
+	if diff := cmp.Diff([]string{"https://app.example", "http://localhost:3000"}, c.origins); diff != "" {
+		t.Errorf("origins (-want +got):\n%s", diff)
 	}
 	if c.header != "X-Real-Ip" {
 		t.Errorf("header %q", c.header)
@@ -199,6 +211,7 @@ func FuzzReadConfig(f *testing.F) {
 	f.Add("public-url", "https://s.example/%zz")
 	f.Add("trusted-proxies", "::ffff:0:0/96,fe80::%1/64")
 	f.Add("listen", "[::1%lo]:1")
+	f.Add("cors-origins", "https://[::FFFF:1]:443,http://0x7f.1:080")
 	f.Add("contact", "<a@b>")
 	f.Add("throttle-every", "1e9h")
 	f.Add("store", "@://")
@@ -222,6 +235,11 @@ func FuzzReadConfig(f *testing.F) {
 		if c.publicURL.Host == "" || strings.HasSuffix(c.publicURL.Path, "/") || c.policy.Validate() != nil ||
 			c.throttle.Every < 0 || c.throttle.Burst < 1 || c.throttle.Clients < 1 {
 			t.Errorf("%s %q was read as %+v", flag, text, c)
+		}
+		for _, origin := range c.origins {
+			if again, err := parseOrigins(origin); err != nil || !slices.Equal(again, []string{origin}) {
+				t.Errorf("%s %q lists %q, which is read as %q, %v", flag, text, origin, again, err)
+			}
 		}
 		for _, p := range c.proxies {
 			if !p.IsValid() || p.Bits() == 0 || p != p.Masked() {

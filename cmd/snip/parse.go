@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"snip/web"
 )
 
 // The functions here read one setting each. An error says what would be right,
@@ -167,4 +169,25 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; %s or %s is meant", text, p.Masked(), p.Addr())
 	}
 	return p, nil
+}
+
+// parseOrigins reads every item, to tell all that is wrong with the list at once.
+func parseOrigins(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var origins, wrong []string
+	for item := range strings.SplitSeq(text, ",") {
+		item = strings.TrimSpace(item)
+		origin, err := web.ParseOrigin(item)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%q %v", withoutPassword(item), err))
+			continue
+		}
+		origins = append(origins, origin)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.New(strings.Join(wrong, "; "))
+	}
+	return origins, nil
 }

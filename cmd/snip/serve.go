@@ -54,7 +54,8 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 			return err
 		}
 	}
-	handler, err := newHandler(c, store, time.Now, log)
+	service := newService(c, store, time.Now)
+	handler, err := newHandler(c, service, time.Now, log)
 	if err != nil {
 		return err
 	}
@@ -67,6 +68,8 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch() // after the last connections, which may be overdue too
 	go watch.run(watching)
+	// After the requests under way, whose visits count, and before the store is closed.
+	defer storeVisits(service, log)()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(watch) }()
 	logStart(log, c, listener.Addr())
@@ -107,22 +110,32 @@ func acceptClock(ctx context.Context, store store, log *slog.Logger) error {
 	return nil
 }
 
-func newHandler(c config, store shortener.Store, now func() time.Time, log *slog.Logger) (http.Handler, error) {
+func newService(c config, store shortener.Store, now func() time.Time) *shortener.Service {
+	return shortener.New(shortener.Config{
+		Store:        store,
+		Policy:       c.policy,
+		Destinations: c.destinations,
+		Reserved:     web.ReservedSlugs(c.publicURL),
+		Now:          now,
+	})
+}
+
+func newHandler(c config, service *shortener.Service, now func() time.Time, log *slog.Logger) (http.Handler, error) {
 	throttle, err := newThrottle(c.throttle, now)
 	if err != nil {
 		return nil, err
 	}
+	changes, err := newThrottle(c.throttle, now)
+	if err != nil {
+		return nil, err
+	}
 	return web.New(web.Config{
-		Service: shortener.New(shortener.Config{
-			Store:        store,
-			Policy:       c.policy,
-			Destinations: c.destinations,
-			Reserved:     web.ReservedSlugs(c.publicURL),
-			Now:          now,
-		}),
+		Service:        service,
 		Throttle:       throttle,
+		Changes:        changes,
 		Rules:          web.Rules{Daily: c.policy.Client, Every: c.throttle.Every},
 		PublicURL:      c.publicURL,
+		CORSOrigins:    c.origins,
 		Contact:        c.contact,
 		TrustedProxies: c.proxies,
 		ClientIPHeader: c.header,

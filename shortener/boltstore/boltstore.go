@@ -70,7 +70,8 @@ type Store struct {
 	next    atomic.Uint64 // the number of the next generated slug
 	cache   *cache
 	today   todayCache
-	queue   chan *operation
+	queue   chan *operation // creations
+	lesser  chan *operation // what is served after them
 	closing chan struct{}
 	closed  sync.Once
 	done    chan struct{} // closed when the writer has ended
@@ -108,6 +109,7 @@ func Open(path string, o Options) (*Store, error) {
 		db:       db,
 		cache:    newCache(),
 		queue:    make(chan *operation, queueLength),
+		lesser:   make(chan *operation, queueLength),
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
 	}
@@ -146,9 +148,12 @@ func (s *Store) view(read func(*bbolt.Tx) error) error {
 
 // Get implements [shortener.Store].
 func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Link, err error) {
-	err = s.record(slug, func(raw []byte) error {
-		link, err = decodeLink(raw)
-		return errors.Join(err, isOf(slug, string(link.Slug)))
+	err = s.view(func(tx *bbolt.Tx) error {
+		link, err = s.living(tx, slug)
+		if link.Deleted {
+			return nil // it is returned as it is
+		}
+		return err
 	})
 	if err != nil {
 		return shortener.Link{}, err
@@ -159,41 +164,42 @@ func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Li
 // Follow implements [shortener.Store].
 func (s *Store) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	if v := s.cache.get(slug); v != nil {
-		return shortener.Target{Destination: v.destination(), ExpiresAt: instant(v.expiresAt)}, nil
+		return v.target(), nil
 	}
+	generation := s.cache.generation(slug) // before the file is read
 	var t target
-	err := s.record(slug, func(raw []byte) (err error) {
-		if t, err = decodeTarget(raw); err != nil {
-			return err
-		}
-		if err := isOf(slug, t.Slug); err != nil {
-			return err
-		}
-		s.cache.put(t) // under the lock that opening the file again waits for
-		return nil
+	err := s.view(func(tx *bbolt.Tx) error {
+		return s.recordIn(tx, slug, func(raw []byte) (err error) {
+			if t, err = decodeTarget(raw); err != nil {
+				return err
+			}
+			if err := isOf(slug, t.Slug); err != nil {
+				return err
+			}
+			s.cache.put(t, generation) // under the lock that opening the file again waits for
+			return nil
+		})
 	})
 	if err != nil {
 		return shortener.Target{}, err
 	}
-	return shortener.Target{Destination: t.Destination, ExpiresAt: instant(t.ExpiresAt)}, nil
+	return t.target(), nil
 }
 
-// record gives the slug's record to a function, in a transaction.
-func (s *Store) record(slug shortener.Slug, use func(raw []byte) error) error {
-	return s.view(func(tx *bbolt.Tx) error {
-		links, err := bucket(tx, linksName)
-		if err != nil {
-			return err
-		}
-		raw := links.Get(s.numbers.key(slug))
-		if raw == nil {
-			return shortener.ErrNotFound
-		}
-		if err := use(raw); err != nil {
-			return fmt.Errorf("record of %s: %w", slug, err)
-		}
-		return nil
-	})
+// recordIn gives the slug's record to a function.
+func (s *Store) recordIn(tx *bbolt.Tx, slug shortener.Slug, use func(raw []byte) error) error {
+	links, err := bucket(tx, linksName)
+	if err != nil {
+		return err
+	}
+	raw := links.Get(s.numbers.key(slug))
+	if raw == nil {
+		return shortener.ErrNotFound
+	}
+	if err := use(raw); err != nil {
+		return fmt.Errorf("record of %s: %w", slug, err)
+	}
+	return nil
 }
 
 // isOf returns an error for a record that lies under another slug's key.

@@ -28,36 +28,59 @@ type visited struct {
 	text      string // the slug, then the destination
 	slug      int    // bytes of it
 	expiresAt int64  // as in a record
+
+	forwardQuery, limited, deleted bool
+
+	generation uint64 // of its set, before the file was read
 }
 
-func (v *visited) destination() string { return v.text[v.slug:] }
+func (v *visited) target() shortener.Target {
+	return shortener.Target{
+		Destination:  v.text[v.slug:],
+		ExpiresAt:    instant(v.expiresAt),
+		ForwardQuery: v.forwardQuery,
+		Limited:      v.limited,
+		Deleted:      v.deleted,
+	}
+}
 
 // cache keeps links that were visited lately, decoded: a transaction and the
 // decoding cost a fifth of a redirect. A slug belongs to one set, in which its
 // latest visitors displace each other at random, so a look takes a few loads and
 // no lock, and a flood of visits to many links costs no more than no cache.
 //
-// A link in the file never changes, so nothing is ever invalidated but as a
-// whole, when the file is opened again. What changes a link must first teach the
-// cache not to publish what was read before the change.
+// Whoever changes a link invalidates its set, after the commit and before anybody
+// is told: then the set's generation changes, and what was read under an earlier
+// one is not served, even if it is put there later.
 type cache struct {
 	seed maphash.Seed
-	sets [][cacheWays]atomic.Pointer[visited]
+	sets []cacheSet
+}
+
+type cacheSet struct {
+	generation atomic.Uint64
+	ways       [cacheWays]atomic.Pointer[visited]
 }
 
 func newCache() *cache {
-	return &cache{seed: maphash.MakeSeed(), sets: make([][cacheWays]atomic.Pointer[visited], cacheSets)}
+	return &cache{seed: maphash.MakeSeed(), sets: make([]cacheSet, cacheSets)}
 }
 
-func (c *cache) set(slug string) *[cacheWays]atomic.Pointer[visited] {
+func (c *cache) set(slug string) *cacheSet {
 	return &c.sets[maphash.String(c.seed, slug)%cacheSets]
 }
+
+// generation is to be read before the file is.
+func (c *cache) generation(slug shortener.Slug) uint64 { return c.set(string(slug)).generation.Load() }
+
+func (c *cache) invalidate(slug shortener.Slug) { c.set(string(slug)).generation.Add(1) }
 
 // get returns the link of the slug, or nil.
 func (c *cache) get(slug shortener.Slug) *visited {
 	set := c.set(string(slug))
-	for i := range set {
-		if v := set[i].Load(); v != nil && v.text[:v.slug] == string(slug) {
+	generation := set.generation.Load()
+	for i := range set.ways {
+		if v := set.ways[i].Load(); v != nil && v.text[:v.slug] == string(slug) && v.generation == generation {
 			return v
 		}
 	}
@@ -65,29 +88,41 @@ func (c *cache) get(slug shortener.Slug) *visited {
 }
 
 // put keeps the link if there is room or chance wants it.
-func (c *cache) put(t target) {
+func (c *cache) put(t target, generation uint64) {
 	if len(t.Destination) > cacheDestination {
 		return
 	}
 	set := c.set(t.Slug)
-	for i := range set {
-		if set[i].Load() == nil && set[i].CompareAndSwap(nil, newVisited(t)) {
+	if set.generation.Load() != generation {
+		return // it may be outdated, and would displace what is not
+	}
+	for i := range set.ways {
+		old := set.ways[i].Load()
+		if (old == nil || old.generation != generation) && set.ways[i].CompareAndSwap(old, newVisited(t, generation)) {
 			return
 		}
 	}
-	if way := rand.IntN(cacheWays * cacheChance); way < cacheWays {
-		set[way].Store(newVisited(t))
+	if i := rand.IntN(cacheWays * cacheChance); i < cacheWays {
+		set.ways[i].Store(newVisited(t, generation))
 	}
 }
 
-func newVisited(t target) *visited {
-	return &visited{text: t.Slug + t.Destination, slug: len(t.Slug), expiresAt: t.ExpiresAt}
+func newVisited(t target, generation uint64) *visited {
+	return &visited{
+		text:         t.Slug + t.Destination,
+		slug:         len(t.Slug),
+		expiresAt:    t.ExpiresAt,
+		forwardQuery: t.ForwardQuery,
+		limited:      t.MaxVisits > 0,
+		deleted:      t.Deleted,
+		generation:   generation,
+	}
 }
 
 func (c *cache) clear() {
 	for i := range c.sets {
-		for j := range c.sets[i] {
-			c.sets[i][j].Store(nil)
+		for j := range c.sets[i].ways {
+			c.sets[i].ways[j].Store(nil)
 		}
 	}
 }

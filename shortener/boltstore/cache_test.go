@@ -12,11 +12,11 @@ func TestCache(t *testing.T) {
 	t.Parallel()
 	c := newCache()
 	want := target{Slug: "kept", Destination: "https://example.org/" + strings.Repeat("x", cacheDestination-20), ExpiresAt: 1}
-	c.put(want)
-	if got := c.get("kept"); got == nil || got.destination() != want.Destination || got.expiresAt != want.ExpiresAt {
+	c.put(want, 0)
+	if got := c.get("kept"); got == nil || got.target().Destination != want.Destination || got.expiresAt != want.ExpiresAt {
 		t.Errorf("got %+v", got)
 	}
-	c.put(target{Slug: "long", Destination: want.Destination + "x"})
+	c.put(target{Slug: "long", Destination: want.Destination + "x"}, 0)
 	if c.get("long") != nil {
 		t.Error("a destination over the bound was kept")
 	}
@@ -25,13 +25,13 @@ func TestCache(t *testing.T) {
 	const room = cacheSets * cacheWays
 	name := func(i int) string { return fmt.Sprint(i) }
 	for i := range 2 * room {
-		c.put(target{Slug: name(i), Destination: "to " + name(i)})
+		c.put(target{Slug: name(i), Destination: "to " + name(i)}, 0)
 	}
 	held := func(first, end int) (n int) {
 		for i := first; i < end; i++ {
 			if v := c.get(shortener.Slug(name(i))); v != nil {
 				n++
-				if v.destination() != "to "+name(i) {
+				if v.target().Destination != "to "+name(i) {
 					t.Fatalf("asked for %d, got %q", i, v.text)
 				}
 			}
@@ -48,11 +48,27 @@ func TestCache(t *testing.T) {
 	}
 	for range 5 * cacheChance {
 		for i := 2 * room; i < 2*room+room/4; i++ {
-			c.put(target{Slug: name(i), Destination: "to " + name(i)})
+			c.put(target{Slug: name(i), Destination: "to " + name(i)}, 0)
 		}
 	}
 	if n := held(2*room, 2*room+room/4); n < room/5 {
 		t.Errorf("many visits each have brought in %d of %d", n, room/4)
+	}
+	// What was read before an invalidation is not served after it, whichever comes
+	// into the set last, and takes nobody's place.
+	before := c.generation("changed")
+	c.put(target{Slug: "changed", Destination: "old"}, before)
+	c.invalidate("changed")
+	if v := c.get("changed"); v != nil {
+		t.Errorf("invalidated, and still there: %+v", v)
+	}
+	c.put(target{Slug: "changed", Destination: "old"}, before)
+	if v := c.get("changed"); v != nil {
+		t.Errorf("read before the change, and served after it: %+v", v)
+	}
+	c.put(target{Slug: "changed", Destination: "new"}, c.generation("changed"))
+	if v := c.get("changed"); v == nil || v.target().Destination != "new" {
+		t.Errorf("read after the change: %+v", v)
 	}
 	c.clear()
 	if c.get("kept") != nil || held(0, 3*room) != 0 {

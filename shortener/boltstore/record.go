@@ -23,6 +23,11 @@ type record struct {
 	Day         string `cbor:"4,keyasint,omitempty"`
 	Creator     []byte `cbor:"5,keyasint,omitempty"`
 	Slug        string `cbor:"6,keyasint"` // so that a record can be told without its key
+
+	MaxVisits    int64  `cbor:"7,keyasint,omitempty"`
+	ForwardQuery bool   `cbor:"8,keyasint,omitempty"`
+	Token        []byte `cbor:"9,keyasint,omitempty"`
+	Deleted      bool   `cbor:"10,keyasint,omitempty"`
 }
 
 func encodeLink(l shortener.Link) ([]byte, error) {
@@ -33,6 +38,13 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 		Day:         l.Day,
 		Creator:     []byte(l.Creator),
 		Slug:        string(l.Slug),
+
+		MaxVisits:    l.MaxVisits,
+		ForwardQuery: l.ForwardQuery,
+		Deleted:      l.Deleted,
+	}
+	if l.Token != (shortener.TokenHash{}) {
+		r.Token = l.Token[:]
 	}
 	if !l.ExpiresAt.IsZero() {
 		r.ExpiresAt = l.ExpiresAt.UnixMicro()
@@ -46,6 +58,20 @@ type target struct {
 	Destination string `cbor:"1,keyasint"`
 	ExpiresAt   int64  `cbor:"3,keyasint,omitempty"`
 	Slug        string `cbor:"6,keyasint"`
+
+	MaxVisits    int64 `cbor:"7,keyasint,omitempty"`
+	ForwardQuery bool  `cbor:"8,keyasint,omitempty"`
+	Deleted      bool  `cbor:"10,keyasint,omitempty"`
+}
+
+func (t target) target() shortener.Target {
+	return shortener.Target{
+		Destination:  t.Destination,
+		ExpiresAt:    instant(t.ExpiresAt),
+		ForwardQuery: t.ForwardQuery,
+		Limited:      t.MaxVisits > 0,
+		Deleted:      t.Deleted,
+	}
 }
 
 func decodeTarget(raw []byte) (target, error) {
@@ -77,6 +103,17 @@ func decodeLink(raw []byte) (shortener.Link, error) {
 		CreatedAt:   time.UnixMicro(r.CreatedAt).UTC(),
 		Day:         r.Day,
 		Creator:     quota.Subject(r.Creator),
+
+		MaxVisits:    r.MaxVisits,
+		ForwardQuery: r.ForwardQuery,
+		Deleted:      r.Deleted,
+	}
+	switch len(r.Token) {
+	case 0:
+	case len(l.Token):
+		copy(l.Token[:], r.Token)
+	default:
+		return shortener.Link{}, fmt.Errorf("the token's hash has %d bytes, not %d", len(r.Token), len(l.Token))
 	}
 	l.ExpiresAt = instant(r.ExpiresAt)
 	return l, nil

@@ -30,6 +30,7 @@ type operation struct {
 	apply  func(*bbolt.Tx) error // checks first and writes last; see torn
 	taken  atomic.Bool           // by whoever was first: withdrawn or claimed
 	result chan error            // receives the outcome of a claimed operation
+	after  func()                // runs after the commit and before the outcome is told; may be nil
 }
 
 func (op *operation) withdraw() bool { return op.taken.CompareAndSwap(false, true) }
@@ -51,12 +52,21 @@ func torn(err error) error {
 // submit queues the operation and waits for its outcome. The error of a
 // withdrawn operation is the context's or wraps [shortener.ErrUnavailable].
 func (s *Store) submit(ctx context.Context, apply func(*bbolt.Tx) error) error {
+	return s.enqueue(ctx, s.queue, &operation{apply: apply})
+}
+
+// submitLesser is submit for what is served after creations.
+func (s *Store) submitLesser(ctx context.Context, apply func(*bbolt.Tx) error, after func()) error {
+	return s.enqueue(ctx, s.lesser, &operation{apply: apply, after: after})
+}
+
+func (s *Store) enqueue(ctx context.Context, queue chan<- *operation, op *operation) error {
 	if t := s.trouble.Load(); t != nil && t.reopen {
 		return fmt.Errorf("%w: %w", shortener.ErrUnavailable, t.cause)
 	}
-	op := &operation{apply: apply, result: make(chan error, 1)}
+	op.result = make(chan error, 1)
 	select {
-	case s.queue <- op:
+	case queue <- op:
 	default:
 		return fmt.Errorf("%w: %d writes are waiting already", shortener.ErrUnavailable, queueLength)
 	}
@@ -98,12 +108,20 @@ func (s *Store) write() {
 			continue
 		default:
 		}
+		select {
+		case op := <-s.lesser:
+			sweeping = s.commit(s.gather(op)) || sweeping
+			continue
+		default:
+		}
 		if sweeping && s.trouble.Load() == nil {
 			sweeping = s.sweep()
 			continue
 		}
 		select {
 		case op := <-s.queue:
+			sweeping = s.commit(s.gather(op)) || sweeping
+		case op := <-s.lesser:
 			sweeping = s.commit(s.gather(op)) || sweeping
 		case <-retry.C:
 			s.recover()
@@ -120,17 +138,19 @@ func (s *Store) write() {
 // the core back and forth while all others starved, and a single yield made
 // batches a third smaller.
 func (s *Store) gather(first *operation) []*operation {
-	for queued := -1; len(s.queue) > queued; {
-		queued = len(s.queue)
+	for queued := -1; len(s.queue)+len(s.lesser) > queued; {
+		queued = len(s.queue) + len(s.lesser)
 		runtime.Gosched()
 	}
 	batch := []*operation{first}
-	for len(batch) < batchLength {
-		select {
-		case op := <-s.queue:
-			batch = append(batch, op)
-		default:
-			return batch
+	for _, queue := range []chan *operation{s.queue, s.lesser} {
+		for waiting := true; waiting && len(batch) < batchLength; {
+			select {
+			case op := <-queue:
+				batch = append(batch, op)
+			default:
+				waiting = false
+			}
 		}
 	}
 	return batch
@@ -141,6 +161,8 @@ func (s *Store) drain() {
 	for {
 		select {
 		case op := <-s.queue:
+			s.commit(s.gather(op))
+		case op := <-s.lesser:
 			s.commit(s.gather(op))
 		default:
 			return
@@ -197,6 +219,9 @@ func (s *Store) commit(batch []*operation) (newDay bool) {
 		s.today.invalidate() // before anybody hears of it
 	}
 	for i, op := range claimed {
+		if err == nil && results[i] == nil && op.after != nil {
+			op.after()
+		}
 		if err != nil {
 			op.result <- err
 		} else {

@@ -22,12 +22,15 @@ func hold(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	begun, held := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
+	begin := sync.OnceFunc(func() { close(begun) })
 	wg.Go(func() {
-		_ = s.submit(context.Background(), func(*bbolt.Tx) error {
-			close(begun)
-			<-held
-			return nil
-		})
+		for !closed(begun) { // on a busy machine its wait may be over before its turn
+			_ = s.submit(context.Background(), func(*bbolt.Tx) error {
+				begin()
+				<-held
+				return nil
+			})
+		}
 	})
 	<-begun
 	var once sync.Once
@@ -37,6 +40,15 @@ func hold(t *testing.T, s *Store) (release func()) {
 	}
 	t.Cleanup(release)
 	return release
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func newStore(t testing.TB, o Options) *Store {

@@ -16,6 +16,8 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	links   map[shortener.Slug]shortener.Link
+	visited map[shortener.Slug]int64
+	visits  map[shortener.Slug]shortener.Visits
 	used    map[quota.Counter]int64
 	secrets map[string]quota.Secret
 	newest  string // the newest day that has a counted link
@@ -27,6 +29,8 @@ var _ shortener.Store = (*Store)(nil)
 func New() *Store {
 	return &Store{
 		links:   make(map[shortener.Slug]shortener.Link),
+		visited: make(map[shortener.Slug]int64),
+		visits:  make(map[shortener.Slug]shortener.Visits),
 		used:    make(map[quota.Counter]int64),
 		secrets: make(map[string]quota.Secret),
 	}
@@ -107,6 +111,9 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 
 // sweep drops every day older than the one before the newest.
 func (s *Store) sweep() error {
+	if s.newest == "" {
+		return nil // nothing was counted
+	}
 	oldest, err := quota.DayBefore(s.newest)
 	if err != nil {
 		return err
@@ -137,6 +144,93 @@ func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, e
 	link, ok := s.links[slug]
 	if !ok {
 		return shortener.Link{}, shortener.ErrNotFound
+	}
+	return link, nil
+}
+
+// Visit implements [shortener.Store].
+func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link, err := s.living(ctx, slug)
+	if err != nil {
+		return shortener.Target{}, err
+	}
+	if link.MaxVisits > 0 {
+		if s.visited[slug] >= link.MaxVisits {
+			return shortener.Target{}, shortener.ErrGone
+		}
+		s.visited[slug]++
+	}
+	return link.Target(), nil
+}
+
+// Visited implements [shortener.Store].
+func (s *Store) Visited(ctx context.Context, slug shortener.Slug) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.visited[slug], nil
+}
+
+// AddVisits implements [shortener.Store].
+func (s *Store) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for slug, added := range visits {
+		if _, err := s.living(ctx, slug); err != nil {
+			continue
+		}
+		var sum shortener.Visits
+		sum.Add(s.visits[slug])
+		sum.Add(added)
+		s.visits[slug] = sum
+	}
+	return ctx.Err()
+}
+
+// Visits implements [shortener.Store].
+func (s *Store) Visits(ctx context.Context, slug shortener.Slug) (shortener.Visits, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sum shortener.Visits // of its own
+	sum.Add(s.visits[slug])
+	return sum, nil
+}
+
+// Change implements [shortener.Store].
+func (s *Store) Change(ctx context.Context, slug shortener.Slug, change shortener.Change) (shortener.Link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link, err := s.living(ctx, slug)
+	if err != nil {
+		return shortener.Link{}, err
+	}
+	link = link.Change(change)
+	s.links[slug] = link
+	return link, nil
+}
+
+// Delete implements [shortener.Store].
+func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link, err := s.living(ctx, slug)
+	if err == nil {
+		s.links[slug] = link.Tombstone()
+	}
+	return err
+}
+
+// living returns the link unless it is deleted, or the context has ended.
+func (s *Store) living(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	link, ok := s.links[slug]
+	switch {
+	case ctx.Err() != nil:
+		return link, ctx.Err()
+	case !ok:
+		return link, shortener.ErrNotFound
+	case link.Deleted:
+		return link, shortener.ErrGone
 	}
 	return link, nil
 }

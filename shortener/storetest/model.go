@@ -45,6 +45,9 @@ func testModel(t *testing.T, stores []shortener.Store) {
 			"clock":  run.clock,
 			"limits": run.limits,
 			"read":   run.read,
+			"visit":  run.visit,
+			"change": run.change,
+			"delete": run.delete,
 		}
 		if handle, ok := stores[0].(Restarter); ok {
 			actions["restart"] = func(r *rapid.T) { restart(r, handle) }
@@ -142,8 +145,25 @@ func (m *model) limits(r *rapid.T) {
 	}
 }
 
-func (m *model) read(r *rapid.T) {
-	m.compare(r, call{slug: shortener.Slug(fmt.Sprintf("%s%d", m.era, rapid.IntRange(0, 30).Draw(r, "slug")))})
+func (m *model) read(r *rapid.T) { m.compare(r, call{slug: m.slug(r)}) }
+
+func (m *model) visit(r *rapid.T) { m.compare(r, call{slug: m.slug(r), do: "visit"}) }
+
+func (m *model) change(r *rapid.T) {
+	destination, visits := rapid.StringMatching("https://example.net/[a-z]{0,9}").Draw(r, "destination"), int64(rapid.IntRange(0, 3).Draw(r, "visits"))
+	change := rapid.SampledFrom([]shortener.Change{{}, {Destination: &destination}, {MaxVisits: &visits}, {Destination: &destination, MaxVisits: &visits}}).Draw(r, "change")
+	m.compare(r, call{slug: m.slug(r), do: "change", change: change})
+}
+
+// delete is seldom, or soon nothing would be left.
+func (m *model) delete(r *rapid.T) {
+	if rapid.IntRange(1, 4).Draw(r, "chance") == 1 {
+		m.compare(r, call{slug: m.slug(r), do: "delete"})
+	}
+}
+
+func (m *model) slug(r *rapid.T) shortener.Slug {
+	return shortener.Slug(fmt.Sprintf("%s%d", m.era, rapid.IntRange(0, 30).Draw(r, "slug")))
 }
 
 // restart opens the data again, in one of ten cases: it costs as much as all the

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"snip/shortener"
 )
 
-// call is one operation on a store: Create where there are links, Get where
-// there is a slug, Ready where there is a day, else Used.
+// call is one operation on a store: Create where there are links, what is to be
+// done, or Get, where there is a slug, Ready where there is a day, else Used.
 type call struct {
 	creation shortener.Creation
 	slug     shortener.Slug
+	do       string // "visit", "change" or "delete"; empty is Get
+	change   shortener.Change
 	day      string
 	counters []quota.Counter
 }
@@ -25,6 +28,14 @@ func (c call) on(ctx context.Context, s shortener.Store) string {
 	switch {
 	case len(c.creation.Links) > 0:
 		return kind(s.Create(ctx, c.creation))
+	case c.do == "visit":
+		target, err := s.Visit(ctx, c.slug)
+		return answerOf(target, err)
+	case c.do == "change":
+		link, err := s.Change(ctx, c.slug, c.change)
+		return answerOf(link, err)
+	case c.do == "delete":
+		return kind(s.Delete(ctx, c.slug))
 	case c.slug != "":
 		link, err := s.Get(ctx, c.slug)
 		if err != nil {
@@ -47,6 +58,13 @@ func (c call) on(ctx context.Context, s shortener.Store) string {
 	}
 }
 
+func answerOf(found any, err error) string {
+	if err != nil {
+		return kind(err)
+	}
+	return fmt.Sprint(found)
+}
+
 func (c call) String() string {
 	switch {
 	case len(c.creation.Links) > 0:
@@ -59,7 +77,7 @@ func (c call) String() string {
 		}
 		return text
 	case c.slug != "":
-		return "get " + string(c.slug)
+		return fmt.Sprintf("%s %s", cmp.Or(c.do, "get"), c.slug)
 	case c.day != "":
 		return "ready " + c.day
 	default:
@@ -83,7 +101,7 @@ func kind(err error) string {
 	if errors.As(err, &exceeded) {
 		return refused(exceeded.Usage)
 	}
-	for _, sentinel := range []error{quota.ErrClock, quota.ErrCannotCount, shortener.ErrSlugTaken, shortener.ErrNotFound, context.Canceled} {
+	for _, sentinel := range []error{quota.ErrClock, quota.ErrCannotCount, shortener.ErrSlugTaken, shortener.ErrNotFound, shortener.ErrGone, context.Canceled} {
 		if errors.Is(err, sentinel) {
 			return sentinel.Error()
 		}
@@ -98,21 +116,22 @@ func refused(u quota.Usage) string { return fmt.Sprintf("exceeded %+v", u) }
 // find nothing.
 type plain struct {
 	links  map[shortener.Slug]shortener.Link
+	visits map[shortener.Slug]int64
 	used   map[quota.Counter]int64
 	newest string // the newest day that has a counted link
 }
 
 func newPlain() plain {
-	return plain{links: map[shortener.Slug]shortener.Link{}, used: map[quota.Counter]int64{}}
+	return plain{links: map[shortener.Slug]shortener.Link{}, visits: map[shortener.Slug]int64{}, used: map[quota.Counter]int64{}}
 }
 
 func (p plain) clone() plain {
-	p.links, p.used = maps.Clone(p.links), maps.Clone(p.used)
+	p.links, p.visits, p.used = maps.Clone(p.links), maps.Clone(p.visits), maps.Clone(p.used)
 	return p
 }
 
 func (p plain) equal(other plain) bool {
-	return p.newest == other.newest && maps.Equal(p.used, other.used) && maps.Equal(p.links, other.links)
+	return p.newest == other.newest && maps.Equal(p.used, other.used) && maps.Equal(p.links, other.links) && maps.Equal(p.visits, other.visits)
 }
 
 // answer does what the call asks for and returns what a store must say.
@@ -122,10 +141,15 @@ func (p *plain) answer(c call) string {
 		return p.create(c.creation)
 	case c.slug != "":
 		link, ok := p.links[c.slug]
-		if !ok {
+		switch {
+		case !ok:
 			return shortener.ErrNotFound.Error()
+		case c.do == "":
+			return fmt.Sprint(link)
+		case link.Deleted:
+			return shortener.ErrGone.Error()
 		}
-		return fmt.Sprint(link)
+		return p.do(c, link)
 	case c.day != "":
 		if p.late(c.day) {
 			return quota.ErrClock.Error()
@@ -137,6 +161,34 @@ func (p *plain) answer(c call) string {
 			used[i] = p.used[counter]
 		}
 		return fmt.Sprint(used)
+	}
+}
+
+// do is what comes of a link that is there.
+func (p *plain) do(c call, link shortener.Link) string {
+	switch c.do {
+	case "visit":
+		if link.MaxVisits > 0 {
+			if p.visits[c.slug] >= link.MaxVisits {
+				return shortener.ErrGone.Error()
+			}
+			p.visits[c.slug]++
+		}
+		return fmt.Sprint(shortener.Target{Destination: link.Destination, ExpiresAt: link.ExpiresAt,
+			ForwardQuery: link.ForwardQuery, Limited: link.MaxVisits > 0})
+	case "change":
+		if c.change.Destination != nil {
+			link.Destination = *c.change.Destination
+		}
+		if c.change.MaxVisits != nil {
+			link.MaxVisits = *c.change.MaxVisits
+		}
+		p.links[c.slug] = link
+		return fmt.Sprint(link)
+	default:
+		p.links[c.slug] = shortener.Link{Slug: link.Slug, CreatedAt: link.CreatedAt, Day: link.Day,
+			Creator: link.Creator, Token: link.Token, Deleted: true}
+		return done
 	}
 }
 

@@ -29,6 +29,10 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"a link comes back as it was given", testRoundTrip},
 		{"a day has one secret", testSecret},
+		{"a limit of visits is exact", testVisits},
+		{"a change is seen by whoever comes after it", testChange},
+		{"a deleted link stays deleted", testDelete},
+		{"visits add up", testClicks},
 		{"generated slugs are new and cannot be guessed", testNewSlug},
 		{"the fifty-first is refused", testJourney},
 		{"a refusal at one level leaves all levels alone", testLevels},

@@ -1,0 +1,218 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fxamacker/cbor/v2"
+	"go.etcd.io/bbolt"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// visitsName is the bucket that counts the visits of links that have a limit of
+// them, by the links' keys: 8 bytes each, as counters have.
+var visitsName = []byte("visits")
+
+// Visit implements [shortener.Store].
+func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	var link shortener.Link
+	visit := func(tx *bbolt.Tx) (err error) {
+		link, err = s.visitable(tx, slug)
+		return err
+	}
+	// A look first, which may refuse: a link that is used up costs no write.
+	if err := s.view(visit); err != nil {
+		return shortener.Target{}, err
+	}
+	if link.MaxVisits == 0 {
+		return link.Target(), nil
+	}
+	err := s.submitLesser(ctx, func(tx *bbolt.Tx) error {
+		if err := visit(tx); err != nil {
+			return err
+		}
+		visited, err := s.visited(tx, slug)
+		if err != nil {
+			return err
+		}
+		visits, err := tx.CreateBucketIfNotExists(visitsName)
+		if err != nil {
+			return torn(err)
+		}
+		return torn(visits.Put(s.numbers.key(slug), binary.BigEndian.AppendUint64(nil, uint64(visited)+1)))
+	}, nil)
+	if err != nil {
+		return shortener.Target{}, err
+	}
+	return link.Target(), nil
+}
+
+// visitable returns the link unless it is used up.
+func (s *Store) visitable(tx *bbolt.Tx, slug shortener.Slug) (shortener.Link, error) {
+	link, err := s.living(tx, slug)
+	if err != nil || link.MaxVisits == 0 {
+		return link, err
+	}
+	visited, err := s.visited(tx, slug)
+	if err == nil && visited >= link.MaxVisits {
+		err = shortener.ErrGone
+	}
+	return link, err
+}
+
+// Visited implements [shortener.Store].
+func (s *Store) Visited(ctx context.Context, slug shortener.Slug) (visited int64, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		visited, err = s.visited(tx, slug)
+		return err
+	})
+	return visited, err
+}
+
+func (s *Store) visited(tx *bbolt.Tx, slug shortener.Slug) (int64, error) {
+	visits := tx.Bucket(visitsName)
+	if visits == nil {
+		return 0, nil
+	}
+	raw := visits.Get(s.numbers.key(slug))
+	if raw == nil {
+		return 0, nil
+	}
+	if len(raw) != 8 {
+		return 0, fmt.Errorf("%w: the visits of %s have %d bytes, not 8", quota.ErrCannotCount, slug, len(raw))
+	}
+	return int64(binary.BigEndian.Uint64(raw)), nil
+}
+
+// clicksName is the bucket of what is known of each link's visits, by the links'
+// keys.
+var clicksName = []byte("clicks")
+
+// AddVisits implements [shortener.Store].
+func (s *Store) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) error {
+	slugs := slices.Collect(maps.Keys(visits))
+	slices.SortFunc(slugs, func(a, b shortener.Slug) int { return bytes.Compare(s.numbers.key(a), s.numbers.key(b)) })
+	for part := range slices.Chunk(slugs, clicksAtOnce) {
+		err := s.submitLesser(ctx, func(tx *bbolt.Tx) error { return s.addVisits(tx, part, visits) }, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clicksAtOnce bounds how many links' visits one transaction stores, and so how
+// long a creation can wait behind it.
+const clicksAtOnce = 256
+
+func (s *Store) addVisits(tx *bbolt.Tx, slugs []shortener.Slug, visits map[shortener.Slug]shortener.Visits) error {
+	for _, slug := range slugs {
+		if _, err := s.living(tx, slug); err != nil {
+			continue // deleted meanwhile, or not to be read: there is nothing to count
+		}
+		clicks, err := tx.CreateBucketIfNotExists(clicksName)
+		if err != nil {
+			return torn(err)
+		}
+		sum, err := decodeVisits(clicks.Get(s.numbers.key(slug)))
+		if err != nil {
+			continue // what cannot be read is left for the operator to look at
+		}
+		sum.Add(visits[slug])
+		raw, err := cbor.Marshal(clicksRecord{recordVersion, sum.Kinds[:], sum.Days, sum.Referrers})
+		if err != nil {
+			return torn(err)
+		}
+		if err := clicks.Put(s.numbers.key(slug), raw); err != nil {
+			return torn(err)
+		}
+	}
+	return nil
+}
+
+// Visits implements [shortener.Store].
+func (s *Store) Visits(ctx context.Context, slug shortener.Slug) (v shortener.Visits, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		clicks := tx.Bucket(clicksName)
+		if clicks == nil {
+			return nil
+		}
+		v, err = decodeVisits(clicks.Get(s.numbers.key(slug)))
+		return err
+	})
+	return v, err
+}
+
+// clicksRecord is how a link's visits are kept.
+type clicksRecord struct {
+	Version   uint             `cbor:"0,keyasint"`
+	Kinds     []int64          `cbor:"1,keyasint"` // by shortener.Visitor
+	Days      map[string]int64 `cbor:"2,keyasint,omitempty"`
+	Referrers map[string]int64 `cbor:"3,keyasint,omitempty"`
+}
+
+func decodeVisits(raw []byte) (v shortener.Visits, err error) {
+	if raw == nil {
+		return v, nil
+	}
+	var r clicksRecord
+	if err := cbor.Unmarshal(raw, &r); err != nil {
+		return v, fmt.Errorf("visits: %w", err)
+	}
+	if err := knownVersion(r.Version); err != nil {
+		return v, fmt.Errorf("visits: %w", err)
+	}
+	copy(v.Kinds[:], r.Kinds)
+	v.Days, v.Referrers = r.Days, r.Referrers
+	return v, nil
+}
+
+// Change implements [shortener.Store].
+func (s *Store) Change(ctx context.Context, slug shortener.Slug, change shortener.Change) (shortener.Link, error) {
+	return s.replace(ctx, slug, func(l shortener.Link) shortener.Link { return l.Change(change) })
+}
+
+// Delete implements [shortener.Store].
+func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
+	_, err := s.replace(ctx, slug, shortener.Link.Tombstone)
+	return err
+}
+
+// replace puts another link in the place of one that is not deleted.
+func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shortener.Link) shortener.Link) (link shortener.Link, err error) {
+	err = s.submitLesser(ctx, func(tx *bbolt.Tx) error {
+		before, err := s.living(tx, slug)
+		if err != nil {
+			return err
+		}
+		link = by(before)
+		raw, err := encodeLink(link)
+		if err != nil {
+			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
+		}
+		return torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))
+	}, func() { s.cache.invalidate(slug) })
+	if err != nil {
+		return shortener.Link{}, err
+	}
+	return link, nil
+}
+
+// living returns the link unless it is deleted.
+func (s *Store) living(tx *bbolt.Tx, slug shortener.Slug) (link shortener.Link, err error) {
+	err = s.recordIn(tx, slug, func(raw []byte) error {
+		link, err = decodeLink(raw)
+		return errors.Join(err, isOf(slug, string(link.Slug)))
+	})
+	if err == nil && link.Deleted {
+		err = shortener.ErrGone
+	}
+	return link, err
+}

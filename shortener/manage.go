@@ -1,0 +1,146 @@
+package shortener
+
+import (
+	"context"
+	"errors"
+)
+
+// Managed is a link with what only its holder may know.
+type Managed struct {
+	Link    Link
+	Visited int64 // visits counted of a link that has a limit of them
+	Visits  Visits
+}
+
+// Changed is what a holder asks to change; nil leaves a field as it is.
+type Changed struct {
+	URL          *string
+	ExpiresAt    *string // as in [NewLink]
+	MaxVisits    *int64  // as in [NewLink]
+	AnyVisits    bool    // lifts the limit of visits
+	ForwardQuery *bool
+}
+
+// Link returns a link for anybody to look at. The errors are those of Follow.
+func (s *Service) Link(ctx context.Context, slug Slug) (Link, error) {
+	link, err := s.store.Get(ctx, slug)
+	if err != nil {
+		return Link{}, err
+	}
+	if link.Target().Ended(s.now()) {
+		return Link{}, ErrGone
+	}
+	if link.MaxVisits > 0 {
+		visited, err := s.store.Visited(ctx, slug)
+		if err != nil {
+			return Link{}, refusalOf(err)
+		}
+		if visited >= link.MaxVisits {
+			return Link{}, ErrGone
+		}
+	}
+	return link, nil
+}
+
+// Visits returns what has been stored of a link's visits, for anybody to look at.
+func (s *Service) Visits(ctx context.Context, slug Slug) (Visits, error) {
+	return s.store.Visits(ctx, slug)
+}
+
+// Manage returns the link to the holder of its token. The errors are
+// [ErrNotYours], [ErrGone] for one that was deleted, or the store's.
+func (s *Service) Manage(ctx context.Context, slug Slug, token Token) (Managed, error) {
+	link, err := s.owned(ctx, slug, token)
+	if err != nil {
+		return Managed{}, err
+	}
+	return s.managed(ctx, link)
+}
+
+func (s *Service) managed(ctx context.Context, link Link) (m Managed, err error) {
+	m.Link = link
+	if m.Visited, err = s.store.Visited(ctx, link.Slug); err != nil {
+		return Managed{}, refusalOf(err)
+	}
+	if m.Visits, err = s.store.Visits(ctx, link.Slug); err != nil {
+		return Managed{}, refusalOf(err)
+	}
+	return m, nil
+}
+
+// Change changes the link for the holder of its token. A new destination passes
+// every rule that a new link's does. The errors are those of Manage, or an
+// [*InvalidError]; nothing is charged and nothing given back.
+func (s *Service) Change(ctx context.Context, slug Slug, token Token, wanted Changed) (Managed, error) {
+	if _, err := s.owned(ctx, slug, token); err != nil {
+		return Managed{}, err
+	}
+	change, err := s.parseChange(wanted)
+	if err != nil {
+		return Managed{}, err
+	}
+	link, err := s.store.Change(ctx, slug, change)
+	if err != nil {
+		return Managed{}, refusalOf(err)
+	}
+	return s.managed(ctx, link)
+}
+
+// Delete deletes the link for the holder of its token: its slug leads nowhere from
+// now on and is never given to anyone else. The errors are those of Manage.
+func (s *Service) Delete(ctx context.Context, slug Slug, token Token) error {
+	if _, err := s.owned(ctx, slug, token); err != nil {
+		return err
+	}
+	return refusalOf(s.store.Delete(ctx, slug))
+}
+
+// owned returns the link if the token is that link's. An unknown slug takes the
+// same way as a wrong token, as far as the store allows.
+func (s *Service) owned(ctx context.Context, slug Slug, token Token) (Link, error) {
+	link, err := s.store.Get(ctx, slug)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return Link{}, refusalOf(err)
+	}
+	switch mine := link.Token.matches(token); {
+	case !mine:
+		return Link{}, ErrNotYours
+	case link.Deleted:
+		return Link{}, ErrGone
+	}
+	return link, nil
+}
+
+func (s *Service) parseChange(wanted Changed) (change Change, err error) {
+	if wanted.URL != nil {
+		destination, err := s.destinations.Parse(*wanted.URL)
+		if err != nil {
+			return Change{}, err
+		}
+		change.Destination = &destination
+	}
+	if wanted.ExpiresAt != nil {
+		expiresAt, err := parseExpiry(*wanted.ExpiresAt, s.instant())
+		if err != nil {
+			return Change{}, err
+		}
+		change.ExpiresAt = &expiresAt
+	}
+	if wanted.MaxVisits != nil || wanted.AnyVisits {
+		maxVisits, err := parseMaxVisits(wanted.MaxVisits)
+		if err != nil {
+			return Change{}, err
+		}
+		change.MaxVisits = &maxVisits
+	}
+	change.ForwardQuery = wanted.ForwardQuery
+	return change, nil
+}
+
+// refusalOf is refusal for errors that may be nil, or say that a link has ended.
+func refusalOf(err error) error {
+	if err == nil || errors.Is(err, ErrGone) || errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return refusal(err)
+}

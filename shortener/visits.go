@@ -1,0 +1,209 @@
+package shortener
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"snip/quota"
+)
+
+// Visitor is what kind of visit it was, as far as a request shows it.
+type Visitor int
+
+// The kinds of visits that are told apart.
+const (
+	Person   Visitor = iota
+	Crawler          // says in its User-Agent that it is a program
+	Fetcher          // fetches a preview for a chat or a social network
+	Head             // a HEAD request
+	Prefetch         // a browser that loads ahead of a person who may never come
+	visitors         // how many there are
+)
+
+// Bounds of what is kept of one link's visits.
+const (
+	VisitDays      = 400 // the newest days that had visits
+	VisitReferrers = 50  // the hosts that brought most; the others are added up
+)
+
+// OtherReferrers stands for the hosts beyond [VisitReferrers].
+const OtherReferrers = "other"
+
+// Visits is what has been counted of a link's visits. It knows no visitor.
+type Visits struct {
+	Kinds     [visitors]int64
+	Days      map[string]int64 // visits of persons by UTC day, such as "2026-11-29"
+	Referrers map[string]int64 // visits of persons by the host of the page they came from
+}
+
+// Total is how many visits were persons'.
+func (v *Visits) Total() int64 { return v.Kinds[Person] }
+
+// count adds one visit. The referrer may be empty.
+func (v *Visits) count(kind Visitor, day, referrer string) {
+	v.Kinds[kind]++
+	if kind != Person {
+		return
+	}
+	if v.Days == nil {
+		v.Days = make(map[string]int64, 1)
+	}
+	v.Days[day]++
+	if referrer != "" {
+		if v.Referrers == nil {
+			v.Referrers = make(map[string]int64, 1)
+		}
+		v.Referrers[referrer]++
+	}
+}
+
+// Add adds other visits and keeps within the bounds.
+func (v *Visits) Add(o Visits) {
+	for kind, n := range o.Kinds {
+		v.Kinds[kind] += n
+	}
+	v.Days = sum(v.Days, o.Days)
+	if over := len(v.Days) - VisitDays; over > 0 {
+		for _, day := range slices.Sorted(maps.Keys(v.Days))[:over] {
+			delete(v.Days, day)
+		}
+	}
+	v.Referrers = sum(v.Referrers, o.Referrers)
+	others := v.Referrers[OtherReferrers]
+	delete(v.Referrers, OtherReferrers)
+	if len(v.Referrers) > VisitReferrers {
+		most := slices.SortedFunc(maps.Keys(v.Referrers), func(a, b string) int {
+			return cmp.Or(cmp.Compare(v.Referrers[b], v.Referrers[a]), cmp.Compare(a, b))
+		})
+		for _, host := range most[VisitReferrers:] {
+			others += v.Referrers[host]
+			delete(v.Referrers, host)
+		}
+	}
+	if others > 0 {
+		v.Referrers[OtherReferrers] = others
+	}
+}
+
+func sum(into, from map[string]int64) map[string]int64 {
+	if into == nil && len(from) > 0 {
+		into = make(map[string]int64, len(from))
+	}
+	for key, n := range from {
+		into[key] += n
+	}
+	return into
+}
+
+const (
+	recorderShards = 16
+	// pendingLinks bounds the links of a shard whose visits wait to be stored.
+	pendingLinks = 4096
+	// pendingReferrers bounds the hosts of one link that wait with it.
+	pendingReferrers = 4 * VisitReferrers
+)
+
+// recorder adds visits up in memory until they are stored together. A visit that
+// finds no room is dropped: counting never holds a redirect up.
+type recorder struct {
+	shards [recorderShards]struct {
+		mu      sync.Mutex
+		pending map[Slug]*Visits
+		dropped int64
+	}
+}
+
+// record counts a visit.
+func (r *recorder) record(slug Slug, kind Visitor, day, referrer string) {
+	s := &r.shards[shardOf(slug)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.pending[slug]
+	if v == nil {
+		if len(s.pending) >= pendingLinks {
+			s.dropped++
+			return
+		}
+		if s.pending == nil {
+			s.pending = make(map[Slug]*Visits)
+		}
+		v = new(Visits)
+		s.pending[slug] = v
+	}
+	if _, known := v.Referrers[referrer]; !known && len(v.Referrers) >= pendingReferrers {
+		referrer = OtherReferrers
+	}
+	v.count(kind, day, referrer)
+}
+
+// shardOf is FNV-1a: visitors gain nothing by aiming at a shard.
+func shardOf(slug Slug) uint32 {
+	hash := uint32(2166136261)
+	for i := range len(slug) {
+		hash = (hash ^ uint32(slug[i])) * 16777619
+	}
+	return hash % recorderShards
+}
+
+// take returns what has been recorded, and how many visits were dropped.
+func (r *recorder) take() (visits map[Slug]Visits, dropped int64) {
+	visits = make(map[Slug]Visits)
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		pending := s.pending
+		s.pending = nil
+		dropped += s.dropped
+		s.dropped = 0
+		s.mu.Unlock()
+		for slug, v := range pending {
+			visits[slug] = *v
+		}
+	}
+	return visits, dropped
+}
+
+// dayOfVisits spares most visits the making of a label.
+type dayOfVisits struct {
+	number int64 // days since 1970
+	label  string
+}
+
+func (s *Service) dayOfVisits() string {
+	now := s.now()
+	number := now.Unix() / (24 * 60 * 60)
+	if day := s.today.Load(); day != nil && day.number == number {
+		return day.label
+	}
+	day := &dayOfVisits{number, quota.DayOf(now).Label}
+	s.today.Store(day)
+	return day.label
+}
+
+// CountVisit counts a visit in memory. The referrer is the host of the page that
+// the visitor came from, or empty. It costs a redirect next to nothing and cannot
+// fail; what it counts is lost with the process unless StoreVisits comes first.
+func (s *Service) CountVisit(slug Slug, kind Visitor, referrer string) {
+	s.visits.record(slug, kind, s.dayOfVisits(), referrer)
+}
+
+// StoreVisits stores what has been counted, and returns how many visits are lost:
+// those that found no room, and all when there is an error.
+func (s *Service) StoreVisits(ctx context.Context) (lost int64, err error) {
+	visits, lost := s.visits.take()
+	if len(visits) == 0 {
+		return lost, nil
+	}
+	if err := s.store.AddVisits(ctx, visits); err != nil {
+		for _, v := range visits {
+			for _, n := range v.Kinds {
+				lost += n
+			}
+		}
+		return lost, refusal(err)
+	}
+	return lost, nil
+}

@@ -1,0 +1,137 @@
+'use strict';
+// The page that manages one link, which its address names behind the #.
+
+const form = $('change');
+const fields = {url: $('url'), expires_at: $('expires_at'), max_visits: $('max_visits'), forward_query: $('forward_query')};
+let token, link;
+
+// ask calls the API for the link of this page.
+function ask(method, change) {
+  const headers = {Authorization: `Bearer ${token}`};
+  if (change) headers['Content-Type'] = 'application/json';
+  const doubt = method === 'GET' ? '' : ', so it is unknown whether anything has changed';
+  return call(`${base}api/links/${link.slug}`, {method, headers, body: change && JSON.stringify(change)}, doubt);
+}
+
+// explain is what a problem says here. The API's limit is told to programs.
+function explain({code, detail}, headers) {
+  return code === 'rate_limited' ? `Too many changes from your address just now. Try again in ${headers.get('Retry-After')} s.` : detail;
+}
+
+// say ends the page's work with a sentence.
+function say(text) {
+  $('managed').hidden = true;
+  $('state').textContent = text;
+  $('state').focus();
+}
+
+async function load() {
+  const [, slug, secret] = /^#([\w-]+)\.(\w+)$/.exec(location.hash) ?? [];
+  if (!slug) {
+    say('The address of this page is incomplete. It must end in what was shown when the link was made: # and more.');
+    return;
+  }
+  token = secret;
+  link = {slug};
+  const {link: found, problem, headers} = await ask('GET');
+  if (problem) {
+    say(explain(problem, headers));
+    return;
+  }
+  document.title = `Manage ${slug} – Snip`;
+  $('state').textContent = '';
+  fill(found);
+  $('managed').hidden = false;
+}
+
+// fill shows the link as it is now.
+function fill(found) {
+  link = found;
+  $('short').value = link.short_url;
+  document.querySelector('.qr').src = pictureURL(link);
+  show($('made'), new Date(link.created_at));
+  const end = link.expires_at && new Date(link.expires_at);
+  $('ends').hidden = !end;
+  $('endless').hidden = Boolean(end);
+  if (end) show($('ends'), end);
+  const used = link.max_visits !== null && link.visits >= link.max_visits;
+  $('visits').textContent = link.max_visits === null ? link.visits ?? 'any number' : `${link.visits} of ${link.max_visits}`;
+  const over = end && end <= Date.now();
+  $('ended').hidden = !over && !used;
+  $('ended').textContent = over ? 'It has ended. A later end, or none, opens it again.' : 'Its visits are used up. A larger number, or none, opens it again.';
+  fields.url.value = link.url;
+  putInstant(fields.expires_at, end);
+  fields.max_visits.value = link.max_visits ?? '';
+  fields.forward_query.checked = link.forward_query;
+}
+
+// changes are what was typed over. What is left alone is not sent: a field of
+// local time has no place for all of an instant, and someone else may have
+// changed the link meanwhile.
+function changes() {
+  const change = {};
+  const before = fields.expires_at.cloneNode();
+  putInstant(before, link.expires_at && new Date(link.expires_at));
+  if (fields.url.value !== link.url) change.url = fields.url.value;
+  if (fields.expires_at.value !== before.value) change.expires_at = instantIn(fields.expires_at);
+  if (fields.max_visits.value !== String(link.max_visits ?? '')) change.max_visits = numberIn(fields.max_visits);
+  if (fields.forward_query.checked !== link.forward_query) change.forward_query = fields.forward_query.checked;
+  return change;
+}
+
+// numberIn leaves text that is no number to the API, which says what is wrong.
+function numberIn({value}) {
+  if (value === '') return null;
+  return /^\d+$/.test(value) ? Number(value) : value;
+}
+
+function refuse(problem, headers) {
+  if (blame(problem)) return;
+  $('detail').textContent = explain(problem, headers);
+  $('problem').hidden = false;
+}
+
+async function save() {
+  const change = changes();
+  if (Object.keys(change).length === 0) {
+    $('saved').textContent = 'Nothing to save.';
+    return;
+  }
+  const {link: changed, problem, headers} = await ask('PATCH', change);
+  if (problem) {
+    refuse(problem, headers);
+    return;
+  }
+  fill(changed);
+  $('saved').textContent = 'Saved.';
+  keepLinks(keptLinks().map((kept) => (kept.slug === link.slug ? {...kept, url: link.url} : kept)));
+}
+
+async function remove() {
+  const {problem, headers} = await ask('DELETE');
+  if (problem) {
+    refuse(problem, headers);
+    return;
+  }
+  keepLinks(keptLinks().filter((kept) => kept.slug !== link.slug));
+  say('The link is deleted.');
+}
+
+// busily does one thing at a time.
+async function busily(work) {
+  if (form.ariaBusy === 'true') return;
+  form.ariaBusy = 'true';
+  absolve();
+  $('problem').hidden = true;
+  $('saved').textContent = '';
+  await work();
+  form.ariaBusy = null;
+}
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  busily(save);
+});
+onceConfirmed($('delete'), $('deleting'), () => busily(remove));
+addEventListener('hashchange', () => location.reload()); // another link, from the start
+load();

@@ -1,0 +1,132 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestBrowserKeeps is about the links that a browser keeps, with Chromium.
+func TestBrowserKeeps(t *testing.T) {
+	t.Parallel()
+	chromium := startChromium(t)
+	for name, journey := range map[string]func(*testing.T, context.Context){
+		"nothing without storage":  makesLinksWithoutStorage,
+		"until they are forgotten": exportsAndForgets,
+		"each service's apart":     keepsServicesApart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			journey(t, chromium)
+		})
+	}
+}
+
+func makesLinksWithoutStorage(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('denied', 'SecurityError'); }})`,
+	})
+	v.do(chromedp.Navigate(s.origin+"/"), chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.wantFocus("#short")
+	v.wantLink(s.origin+"/", "https://example.org/")
+	v.wantText("allowance", fresh49)
+	v.wantHidden("kept")
+	v.goes(chromedp.Click(chromedp.CSS("#made .manage")))
+	v.do(chromedp.WaitVisible(chromedp.ID("endless")))
+	v.fill("url", "https://example.org/changed")
+	v.do(chromedp.SendKeys(chromedp.ID("url"), kb.Enter))
+	v.wantText("saved", "Saved.")
+}
+
+func exportsAndForgets(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	directory := t.TempDir()
+	downloaded := make(chan struct{}, 1)
+	if err := chromedp.Listen(v.ctx, func(event any) {
+		if e, ok := event.(*browser.EventDownloadProgress); ok && e.State == browser.DownloadProgressStateCompleted {
+			downloaded <- struct{}{}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	v.do(chromedp.Navigate(s.origin + "/"))
+	for _, slug := range []string{"first", "second"} {
+		v.do(chromedp.Click(chromedp.CSS("summary")))
+		v.fill("slug", slug)
+		v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+slug+kb.Enter))
+		v.wantFocus("#short")
+	}
+	v.wantText("kept-links", s.origin+"/second https://example.org/second Copy QR code Manage "+s.origin+"/first https://example.org/first Copy QR code Manage")
+	info, err := chromedp.Call(v.ctx, target.GetTargetInfo, target.GetTargetInfoParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(v, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		BrowserContextID: info.TargetInfo.BrowserContextID,
+		Behavior:         browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: directory, EventsEnabled: new(true),
+	})
+	v.do(chromedp.Click(chromedp.ID("export")))
+	select {
+	case <-downloaded:
+	case <-v.ctx.Done():
+		t.Fatal("nothing was downloaded")
+	}
+	file, err := os.ReadFile(filepath.Join(directory, "snip-links.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var links []map[string]string
+	if err := json.Unmarshal(file, &links); err != nil {
+		t.Fatal(err)
+	}
+	if len(links) != 2 || links[0]["slug"] != "second" || links[1]["url"] != "https://example.org/first" ||
+		links[0]["short_url"] != s.origin+"/second" || len(links[1]["token"]) < 26 || links[0]["created_at"] != "2026-11-29T22:00:00Z" {
+		t.Errorf("exported %s", file)
+	}
+
+	v.do(chromedp.Click(chromedp.ID("forget")))
+	v.wantFocus("#forgetting button[value='']")
+	v.do(chromedp.KeyEvent(kb.Escape))
+	v.wantFocus("#forget")
+	v.do(chromedp.Reload(), chromedp.Click(chromedp.ID("forget")), chromedp.Click(chromedp.CSS("#forgetting button[value=yes]")))
+	v.wantHidden("kept")
+	v.wantFocus("#url")
+	v.do(chromedp.Reload(), chromedp.WaitReady(chromedp.ID("url")))
+	v.wantHidden("kept")
+	v.wantVisit(s.origin+"/first", 302, "https://example.org/first")
+}
+
+// keepsServicesApart fills what the browser keeps, for a service under a path.
+func keepsServicesApart(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50, prefix: "/to/go"})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/to/go/"))
+	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /to/go/', JSON.stringify(Array.from({length: 200}, (_, i) => (
+		{slug: 'old' + i, short_url: 'https://s.example/old' + i, url: 'https://example.org/' + i, token: 'T', created_at: ''}))))`))
+	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /', 'not ours')`))
+	v.do(chromedp.Reload(), chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.wantFocus("#short")
+	if got := get(v, chromedp.Evaluate[string](`[...document.querySelectorAll('#kept-links .short')].map((e) => e.textContent).filter((_, i, a) => i === 1 || i === a.length - 1).concat(document.querySelectorAll('#kept-links li').length).join()`)); got != "https://s.example/old0,https://s.example/old198,200" {
+		t.Errorf("the list has %s", got)
+	}
+	if got := get(v, chromedp.Evaluate[string](`localStorage.getItem('snip.links /')`)); got != "not ours" {
+		t.Errorf("the other service's list has become %q", got)
+	}
+	v.goes(chromedp.Click(chromedp.CSS("#kept-links .manage")))
+	v.do(chromedp.WaitVisible(chromedp.ID("endless")))
+	if at := get(v, chromedp.Location()); !strings.HasPrefix(at, s.origin+"/to/go/-/manage#") {
+		t.Errorf("the page is at %s", at)
+	}
+}

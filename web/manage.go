@@ -1,0 +1,212 @@
+package web
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// managedLink is a link as its holder sees it.
+type managedLink struct {
+	Slug         shortener.Slug `json:"slug"`
+	ShortURL     string         `json:"short_url"`
+	URL          string         `json:"url"`
+	CreatedAt    time.Time      `json:"created_at"`
+	ExpiresAt    *time.Time     `json:"expires_at"`
+	MaxVisits    *int64         `json:"max_visits"`
+	Visits       *int64         `json:"visits"` // null where they have no limit
+	ForwardQuery bool           `json:"forward_query"`
+	Statistics   statistics     `json:"statistics"`
+}
+
+// statistics are a link's visits as far as they are for looking at.
+type statistics struct {
+	Visits     int64           `json:"visits"` // of persons
+	Crawlers   int64           `json:"crawlers"`
+	Previews   int64           `json:"previews"`
+	Heads      int64           `json:"heads"`
+	Prefetches int64           `json:"prefetches"`
+	Days       []dayVisits     `json:"days"`      // the oldest first
+	Referrers  []referrerVisit `json:"referrers"` // the host that brought most first
+}
+
+type dayVisits struct {
+	Day    string `json:"day"`
+	Visits int64  `json:"visits"`
+}
+
+type referrerVisit struct {
+	Host   string `json:"host"`
+	Visits int64  `json:"visits"`
+}
+
+func statisticsOf(v shortener.Visits) statistics {
+	s := statistics{
+		Visits:     v.Kinds[shortener.Person],
+		Crawlers:   v.Kinds[shortener.Crawler],
+		Previews:   v.Kinds[shortener.Fetcher],
+		Heads:      v.Kinds[shortener.Head],
+		Prefetches: v.Kinds[shortener.Prefetch],
+		Days:       []dayVisits{},
+		Referrers:  []referrerVisit{},
+	}
+	for _, day := range slices.Sorted(maps.Keys(v.Days)) {
+		s.Days = append(s.Days, dayVisits{day, v.Days[day]})
+	}
+	for host, n := range v.Referrers {
+		s.Referrers = append(s.Referrers, referrerVisit{host, n})
+	}
+	slices.SortFunc(s.Referrers, func(a, b referrerVisit) int {
+		return cmp.Or(cmp.Compare(b.Visits, a.Visits), cmp.Compare(a.Host, b.Host))
+	})
+	return s
+}
+
+// manage reads, changes or deletes a link for the holder of its token. A token
+// is read from its header alone: one in a path or a query would end up in logs.
+func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Vary", "Accept, Authorization")
+	slug, _ := shortener.ParseSlug(strings.TrimPrefix(r.URL.Path, "/api/links/"))
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		token, err := bearer(r)
+		if err != nil {
+			return err
+		}
+		managed, err := s.service.Manage(r.Context(), slug, token)
+		if err != nil {
+			return err
+		}
+		return s.writeManaged(w, r, managed)
+	}
+	if s.crossOrigin.Check(r) != nil {
+		return foreignPage()
+	}
+	token, err := bearer(r)
+	if err != nil {
+		return err
+	}
+	// Changes cost no quota, but the writer's time: they have a throttle of their
+	// own, so that one token cannot take it from everybody's creations.
+	if wait, ok := s.changes.Allow(quota.ClientOf(s.clients.find(r).addr)); !ok {
+		return &limitedError{wait: wait}
+	}
+	if r.Method == http.MethodDelete {
+		if err := s.service.Delete(r.Context(), slug, token); err != nil {
+			return err
+		}
+		w.Header()["Cache-Control"] = noStore
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	wanted, err := readChange(w, r)
+	if err != nil {
+		return err
+	}
+	managed, err := s.service.Change(r.Context(), slug, token, wanted)
+	if err != nil {
+		return err
+	}
+	return s.writeManaged(w, r, managed)
+}
+
+func (s *server) writeManaged(w http.ResponseWriter, r *http.Request, m shortener.Managed) error {
+	v := managedLink{
+		Slug:         m.Link.Slug,
+		ShortURL:     s.short + string(m.Link.Slug),
+		URL:          m.Link.Destination,
+		CreatedAt:    m.Link.CreatedAt,
+		ExpiresAt:    orNull(m.Link.ExpiresAt, time.Time{}),
+		MaxVisits:    orNull(m.Link.MaxVisits, 0),
+		ForwardQuery: m.Link.ForwardQuery,
+		Statistics:   statisticsOf(m.Visits),
+	}
+	if v.MaxVisits != nil {
+		v.Visits = &m.Visited
+	}
+	return writeJSON(w, r, http.StatusOK, mediaJSON, v)
+}
+
+// bearer returns the token of the Authorization header (RFC 6750, section 2.1).
+func bearer(r *http.Request) (shortener.Token, error) {
+	lines := r.Header["Authorization"]
+	if len(lines) == 1 {
+		scheme, token, _ := strings.Cut(lines[0], " ")
+		token = strings.TrimLeft(token, " ")
+		if strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= 256 {
+			return shortener.Token(token), nil
+		}
+	}
+	p := newProblem(http.StatusUnauthorized, "unauthorized",
+		"Send the link's manage token in the header Authorization: Bearer, once. It was in the answer when the link was made.")
+	p.authenticate = "Bearer"
+	return "", p
+}
+
+// optional tells a field that is null from one that is left out.
+type optional[T any] struct {
+	given bool
+	value *T
+}
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (o *optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	o.given = true
+	return json.UnmarshalDecode(d, &o.value)
+}
+
+// changedFields are those of a link that can be changed.
+type changedFields struct {
+	URL          optional[string] `json:"url"`
+	ExpiresAt    optional[string] `json:"expires_at"` // null is never
+	MaxVisits    optional[int64]  `json:"max_visits"` // null is any number
+	ForwardQuery optional[bool]   `json:"forward_query"`
+}
+
+// readChange reads the body of a PATCH: a JSON object with what is to change, as
+// in a merge patch (RFC 7396).
+func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, error) {
+	if r.ContentLength > maxBody {
+		return shortener.Changed{}, tooLarge()
+	}
+	kind, _, err := mediaTypeOf(r.Header)
+	if err != nil {
+		return shortener.Changed{}, err
+	}
+	if kind != mediaJSON {
+		return shortener.Changed{}, unsupported("A change is a JSON object.")
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return shortener.Changed{}, err
+	}
+	var f changedFields
+	if err := parseJSON(body, &f); err != nil {
+		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", err)
+	}
+	if f.URL.given && f.URL.value == nil {
+		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", mustBe("url"))
+	}
+	if f.ForwardQuery.given && f.ForwardQuery.value == nil {
+		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", mustBe("forward_query"))
+	}
+	c := shortener.Changed{
+		URL:          f.URL.value,
+		ExpiresAt:    f.ExpiresAt.value,
+		MaxVisits:    f.MaxVisits.value,
+		AnyVisits:    f.MaxVisits.given && f.MaxVisits.value == nil,
+		ForwardQuery: f.ForwardQuery.value,
+	}
+	if f.ExpiresAt.given && c.ExpiresAt == nil {
+		c.ExpiresAt = new(string)
+	}
+	return c, nil
+}

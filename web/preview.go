@@ -1,0 +1,181 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"snip/shortener"
+)
+
+// shownLink is a link as anybody may see it.
+type shownLink struct {
+	Slug      shortener.Slug `json:"slug"`
+	ShortURL  string         `json:"short_url"`
+	URL       *string        `json:"url"` // null where each visit is counted: it would be one for free
+	CreatedAt time.Time      `json:"created_at"`
+	ExpiresAt *time.Time     `json:"expires_at"` // null is never
+}
+
+// preview shows where a link leads, and does not go there.
+func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Vary", "Accept, User-Agent")
+	var link shortener.Link
+	_, _, err := lookUp(r.Context(), func(ctx context.Context, slug shortener.Slug) (t shortener.Target, err error) {
+		link, err = s.service.Link(ctx, slug)
+		return link.Target(), err
+	}, previewed(r.URL.Path))
+	if err != nil {
+		return err
+	}
+	short, limited := s.short+string(link.Slug), link.MaxVisits > 0
+	wanted := negotiate(r.Header["Accept"])
+	if fetchesPreviews(r.Header) { // and takes anything, but reads tags of pages
+		wanted = formatHTML
+	}
+	switch {
+	case wanted == formatHTML:
+		return writePage(w, r, http.StatusOK, func(page *bytes.Buffer) error {
+			v := previewOf(link, short)
+			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil { // a page without them is better than none
+				v.Visits = count(visits.Total(), "visit")
+			}
+			return s.pages.preview(page, v)
+		})
+	case wanted == formatText && limited:
+		write(w, r, http.StatusOK, mediaText, []byte("Where this link leads is shown to those who visit it: its visits are limited.\n"))
+		return nil
+	case wanted == formatText:
+		write(w, r, http.StatusOK, mediaText, []byte(link.Destination+"\n"))
+		return nil
+	}
+	v := shownLink{Slug: link.Slug, ShortURL: short, CreatedAt: link.CreatedAt, ExpiresAt: orNull(link.ExpiresAt, time.Time{})}
+	if !limited {
+		v.URL = &link.Destination
+	}
+	return writeJSON(w, r, http.StatusOK, mediaJSON, v)
+}
+
+// previewed returns the text before the + of a decoded path, with what visits
+// tolerate after it.
+func previewed(path string) string {
+	text := strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
+	if bare := strings.TrimRight(text, trailing); bare != text {
+		text = strings.TrimSuffix(bare, "/")
+	}
+	return strings.TrimSuffix(text, "+")
+}
+
+// previewPage is what the page shows of a link.
+type previewPage struct {
+	ShortURL string
+	Limited  bool // hides the destination
+	Host     shortener.PlainHost
+	Address  []piece // the destination
+	Made     string  // a day in UTC
+	Ends     *clock  // nil is never
+	Visits   string  // such as "3 visits"; empty where they cannot be told
+	QR       string  // path of the picture, below the prefix
+}
+
+func previewOf(link shortener.Link, short string) previewPage {
+	v := previewPage{ShortURL: short, Limited: link.MaxVisits > 0, Made: link.CreatedAt.UTC().Format("2 January 2006"),
+		QR: "/" + string(link.Slug) + "/qr.svg"}
+	if !v.Limited {
+		v.Host = shortener.PlainHostOf(link.Destination)
+		v.Address = pieces(link.Destination)
+	}
+	if !link.ExpiresAt.IsZero() {
+		ends := dated(link.ExpiresAt)
+		v.Ends = &ends
+	}
+	return v
+}
+
+func (p *pages) preview(w io.Writer, v previewPage) error {
+	data := struct {
+		frame
+		previewPage
+		ReportURL string
+	}{
+		frame:       p.frame.page("Where this link leads – Snip", true, v.Ends != nil),
+		previewPage: v,
+		ReportURL:   reportURL(p.frame.ContactURL, v.ShortURL),
+	}
+	return p.templates.ExecuteTemplate(w, "preview", data)
+}
+
+// Described is the host as tags for other sites tell it: where it is
+// international, as punycode, because there is no room for a warning.
+func (v previewPage) Described() string {
+	if v.Host.Punycode != "" {
+		return v.Host.Punycode
+	}
+	return v.Host.Name
+}
+
+// piece is a part of an address: text, or one character that cannot be seen as
+// it is.
+type piece struct {
+	Text string
+	Code string // such as U+202E, or empty for text
+}
+
+// pieces takes an address apart into what is read and what only changes how that
+// looks. Joined again the pieces are the same bytes.
+func pieces(address string) []piece {
+	var all []piece
+	start := 0
+	for i, c := range address {
+		if !unseen(c) {
+			continue
+		}
+		if start < i {
+			all = append(all, piece{Text: address[start:i]})
+		}
+		start = i + len(string(c))
+		all = append(all, piece{Text: string(c), Code: fmt.Sprintf("%U", c)})
+	}
+	if start < len(address) {
+		all = append(all, piece{Text: address[start:]})
+	}
+	return all
+}
+
+// unseen reports whether a character is invisible, looks like a blank, or turns
+// the direction of what follows.
+func unseen(c rune) bool {
+	return c >= 0x80 && unicode.In(c, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// fetchers are what programs call themselves that fetch a link as soon as it is
+// posted, to show what is behind it. Crawlers of search engines are none, and
+// neither are the browsers inside the same companies' applications.
+var fetchers = []string{
+	"Slackbot", "Twitterbot", "facebookexternalhit", "Discordbot", "WhatsApp/", "TelegramBot", "LinkedInBot",
+	"SkypeUriPreview", "Mattermost-Bot/", "Cardyb", "Mastodon/",
+}
+
+func fetchesPreviews(h http.Header) bool {
+	lines := h["User-Agent"]
+	return len(lines) > 0 && containsAny(lines[0], fetchers)
+}
+
+// reportURL is the contact's address for a report of one link.
+func reportURL(contact, short string) string {
+	if !strings.HasPrefix(contact, "mailto:") {
+		return contact
+	}
+	separator := "?"
+	if strings.Contains(contact, "?") {
+		separator = "&"
+	}
+	// A mail program takes + for what it is (RFC 6068, section 5).
+	return contact + separator + "subject=" + strings.ReplaceAll(url.QueryEscape(short), "+", "%20")
+}

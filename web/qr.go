@@ -1,0 +1,196 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	qr "github.com/piglig/go-qr"
+)
+
+// The bounds of a picture: its side in pixels, and its quiet zone in modules.
+const (
+	minQRSize   = 64
+	maxQRSize   = 1024
+	maxQRMargin = 16
+)
+
+// qrOptions are what a picture may differ in.
+type qrOptions struct {
+	size   int // of a side, in pixels
+	margin int // the least quiet zone, in modules; ISO/IEC 18004 wants 4
+	level  qr.Ecc
+}
+
+// qrPicture is a short URL's QR code and how large it is to be shown.
+type qrPicture struct {
+	short  string
+	code   *qr.QrCode
+	size   int
+	margin int
+}
+
+// qrSVG answers with a picture that opens as a document too, and is inert there.
+func (s *server) qrSVG(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.qr(r, "/qr.svg")
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	write(w, r, http.StatusOK, "image/svg+xml", p.svg())
+	return nil
+}
+
+func (s *server) qrPNG(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.qr(r, "/qr.png")
+	if err != nil {
+		return err
+	}
+	body, err := p.png()
+	if err != nil {
+		return err
+	}
+	write(w, r, http.StatusOK, "image/png", body)
+	return nil
+}
+
+// qr returns the picture that a request asks for. It is no visit, and holds the
+// public URL whatever host the request names. No punctuation is left off the
+// slug: this address is made by programs, not torn out of a sentence.
+func (s *server) qr(r *http.Request, suffix string) (*qrPicture, error) {
+	o, err := readQROptions(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	slug := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), suffix)
+	if _, _, err := lookUp(r.Context(), s.service.Look, slug); err != nil {
+		return nil, err
+	}
+	short := s.short + slug
+	code, err := qr.EncodeText(short, o.level)
+	switch {
+	case errors.Is(err, qr.ErrDataTooLong) && o.level != qr.Low:
+		return nil, invalidRequest("The parameter level must be lower: at this one a code has no room for an address as long as this link's. From low to high they are L, M, Q and H.")
+	case err != nil:
+		return nil, fmt.Errorf("QR code: %w", err)
+	}
+	return &qrPicture{short: short, code: code, size: o.size, margin: o.margin}, nil
+}
+
+// readQROptions reads a query. It is strict, so that nobody prints a picture that
+// differs from the one that was asked for.
+func readQROptions(query string) (qrOptions, error) {
+	o := qrOptions{size: 256, margin: 4, level: qr.Medium}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return o, invalidRequest("The query cannot be read. It looks like size=256&margin=4&level=M, and each part may be left out.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		var (
+			err   error
+			value = values[name][0]
+		)
+		switch name {
+		case "size":
+			o.size, err = wholeNumber(name, value, minQRSize, maxQRSize)
+		case "margin":
+			o.margin, err = wholeNumber(name, value, 0, maxQRMargin)
+		case "level":
+			o.level, err = qrLevel(value)
+		default:
+			err = invalidRequest("The parameter %s is not one of a QR code, which are size, margin and level.", quoted(name))
+		}
+		if err != nil {
+			return o, err
+		}
+		if len(values[name]) > 1 {
+			return o, invalidRequest("The parameter %s must be given once.", name)
+		}
+	}
+	return o, nil
+}
+
+func wholeNumber(name, text string, low, high int) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || int(n) < low || int(n) > high {
+		return 0, invalidRequest("The parameter %s must be a whole number from %d to %d.", name, low, high)
+	}
+	return int(n), nil
+}
+
+// qrLevel reads how much of a code may be damaged, from 7 to 30 in a hundred. The
+// encoder goes above it where that makes no code larger.
+func qrLevel(text string) (qr.Ecc, error) {
+	switch text {
+	case "L":
+		return qr.Low, nil
+	case "M":
+		return qr.Medium, nil
+	case "Q":
+		return qr.Quartile, nil
+	case "H":
+		return qr.High, nil
+	}
+	return 0, invalidRequest("The parameter level must be L, M, Q or H, in upper case.")
+}
+
+// svg draws one unit per module. The library's own has no title, and its edges
+// are blurred where a module is not a whole number of pixels.
+func (p *qrPicture) svg() []byte {
+	side := p.code.Size()
+	all := side + 2*p.margin
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%[1]d" viewBox="0 0 %d %[2]d" role="img" shape-rendering="crispEdges">`, p.size, all)
+	fmt.Fprintf(&b, "\n<title>%s</title>\n<rect width=\"%d\" height=\"%[2]d\" fill=\"#fff\"/>\n<path d=\"", html.EscapeString(p.short), all)
+	for y := range side {
+		for x := 0; x < side; {
+			run := 0
+			for x+run < side && p.code.Module(x+run, y) {
+				run++
+			}
+			if run > 0 {
+				fmt.Fprintf(&b, "M%d %dh%dv1h-%[3]dz", p.margin+x, p.margin+y, run)
+			}
+			x += run + 1 // what ended the run is light
+		}
+	}
+	b.WriteString("\"/>\n</svg>\n")
+	return b.Bytes()
+}
+
+// png draws each module as the same number of whole pixels, since a scaled one
+// is harder to scan. What is left over widens the margin.
+func (p *qrPicture) png() ([]byte, error) {
+	side := p.code.Size()
+	all := side + 2*p.margin
+	scale := p.size / all
+	if scale == 0 {
+		return nil, invalidRequest("The parameter size must be at least %d for this link's PNG with this level and margin, so that a module has a whole pixel.", all)
+	}
+	picture := image.NewPaletted(image.Rect(0, 0, p.size, p.size), color.Palette{color.White, color.Black})
+	start := (p.size - scale*side) / 2
+	for y := range side {
+		rows := picture.Pix[(start+y*scale)*p.size:]
+		for x := range side * scale {
+			if p.code.Module(x/scale, y) {
+				rows[start+x] = 1
+			}
+		}
+		for i := range scale - 1 {
+			copy(rows[(i+1)*p.size:], rows[:p.size])
+		}
+	}
+	var b bytes.Buffer
+	err := png.Encode(&b, picture)
+	return b.Bytes(), err
+}

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"snip/shortener"
+)
+
+// Of many who visit a link with one visit left, one is led on.
+func TestLastVisit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	s.put(t, shortener.Link{Slug: "once", Destination: "https://example.org/", MaxVisits: 3})
+	// Looking is not visiting.
+	for _, target := range []string{"/once", "/once/", "/once."} {
+		w := s.do(call{method: "HEAD", target: target})
+		if w.Code != http.StatusOK || w.Header().Get("Location") != "" || w.Body.Len() != 0 {
+			t.Errorf("HEAD %s: %d %v", target, w.Code, w.Header())
+		}
+	}
+	for range 2 {
+		wantLocation(t, s, "/once", http.StatusFound, "https://example.org/")
+	}
+	var group sync.WaitGroup
+	var led, gone atomic.Int64
+	for range 20 {
+		group.Go(func() {
+			switch w := s.do(call{method: "GET", target: "/once"}); {
+			case w.Code == http.StatusFound && w.Header().Get("Location") == "https://example.org/":
+				led.Add(1)
+			case w.Code == http.StatusGone && w.Header().Get("Location") == "":
+				gone.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if led.Load() != 1 || gone.Load() != 19 {
+		t.Errorf("of 20 visits at once %d were led on and %d found it gone, want 1 and 19", led.Load(), gone.Load())
+	}
+}
+
+// When a visit cannot be counted, it does not happen; other links go on.
+func TestVisitThatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	s.put(t, shortener.Link{Slug: "limited", Destination: "https://example.org/", MaxVisits: 3})
+	s.put(t, shortener.Link{Slug: "free", Destination: "https://example.org/"})
+	s.store.failVisits.Store(true)
+	w := s.do(call{method: "GET", target: "/limited"})
+	wantAnswer(t, w, http.StatusServiceUnavailable, "unavailable")
+	if w.Header().Get("Location") != "" || w.Header().Get("Retry-After") != "5" {
+		t.Errorf("headers %v", w.Header())
+	}
+	wantLocation(t, s, "/free", http.StatusFound, "https://example.org/")
+	s.store.failVisits.Store(false)
+	wantLocation(t, s, "/limited", http.StatusFound, "https://example.org/")
+}
+
+// A visitor's query goes on as it was sent, before the fragment; without the
+// option it is left off.
+func TestForwardQuery(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ destination, query, want string }{
+		{"https://example.org/", "", "https://example.org/"},
+		{"https://example.org/", "a=1", "https://example.org/?a=1"},
+		{"https://example.org", "a=1", "https://example.org?a=1"},
+		{"https://example.org/?a=1", "b=2", "https://example.org/?a=1&b=2"},
+		{"https://example.org/?", "b=2", "https://example.org/?b=2"},
+		{"https://example.org/?a&", "b=2", "https://example.org/?a&b=2"},
+		{"https://example.org/#top", "b=2", "https://example.org/?b=2#top"},
+		{"https://example.org/?a=1#top?x", "b=2", "https://example.org/?a=1&b=2#top?x"},
+		{"https://example.org/#/route?x=1", "b=2", "https://example.org/?b=2#/route?x=1"},
+		{"https://example.org/a%2Fb", "x=%2B+%zz&&%0d%0aSet-Cookie:a", "https://example.org/a%2Fb?x=%2B+%zz&&%0d%0aSet-Cookie:a"},
+		{"https://example.org/", "q=ä", "https://example.org/?q=%C3%A4"},
+		{"https://example.org/", "?", "https://example.org/??"},
+	} {
+		s := newSite(t, siteSetup{})
+		s.put(t, shortener.Link{Slug: "handed-on", Destination: row.destination, ForwardQuery: true})
+		s.put(t, shortener.Link{Slug: "left-off", Destination: row.destination})
+		for slug, want := range map[string]string{"handed-on": row.want, "left-off": row.destination} {
+			w := s.do(call{method: "GET", target: "/" + slug + "?" + row.query})
+			if got := w.Header().Get("Location"); got != want {
+				t.Errorf("%s?%s, forwarding %s: %q, want %q", row.destination, row.query, slug, got, want)
+			}
+			for name := range w.Header() {
+				if strings.EqualFold(name, "Set-Cookie") {
+					t.Error("a header was injected")
+				}
+			}
+		}
+	}
+}
+
+// Each kind of visit is counted as what it is, once it has been stored, and looking
+// is none.
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	h := made(t, s, `{"url":"https://example.org/","slug":"mine"}`)
+	visit := func(method, target string, header map[string]string) {
+		t.Helper()
+		s.do(call{method: method, target: target, header: header})
+	}
+	for range 2 {
+		visit("GET", "/mine", map[string]string{"Referer": "https://News.example/a?b", "User-Agent": "Mozilla/5.0 Firefox/140.0"})
+	}
+	visit("GET", "/mine.", nil)
+	visit("HEAD", "/mine", nil)
+	visit("GET", "/mine", map[string]string{"Sec-Purpose": "prefetch"})
+	visit("GET", "/mine", map[string]string{"User-Agent": "Slackbot-LinkExpanding 1.0"})
+	visit("GET", "/mine", map[string]string{"User-Agent": "Googlebot/2.1"})
+	for _, target := range []string{"/mine+", "/mine/qr.svg", "/unknown", "/mine/x"} {
+		visit("GET", target, nil)
+	}
+	s.time.advance(24 * time.Hour)
+	visit("GET", "/mine", nil)
+	if lost, err := s.service.StoreVisits(t.Context()); lost != 0 || err != nil {
+		t.Fatal(lost, err)
+	}
+	wantAnswer(t, h.manage("GET", ""), http.StatusOK,
+		`"statistics":{"visits":4,"crawlers":1,"previews":1,"heads":1,"prefetches":1,"days":[{"day":"2026-11-29","visits":3},{"day":"2026-11-30","visits":1}],"referrers":[{"host":"news.example","visits":2}]}`)
+	w := s.do(call{method: "GET", target: "/mine+", header: map[string]string{"Accept": "text/html"}})
+	wantAnswer(t, w, http.StatusOK, "4 visits so far.")
+}

@@ -1,0 +1,46 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"snip/shortener"
+)
+
+// robots keeps crawlers to the form: what links lead to is other people's. The
+// programs that fetch previews are let in, because they ask here too, and a link
+// that is posted should have its preview.
+func (s *server) robots(w http.ResponseWriter, r *http.Request) error {
+	var text strings.Builder
+	for _, name := range fetchers {
+		fmt.Fprintf(&text, "User-agent: %s\n", strings.TrimRight(name, "/"))
+	}
+	prefix := s.pages.frame.Prefix
+	fmt.Fprintf(&text, "Disallow:\n\nUser-agent: *\nAllow: %s/$\nDisallow: %s/\n", prefix, prefix)
+	write(w, r, http.StatusOK, mediaText, []byte(text.String()))
+	return nil
+}
+
+// favicon is the icon at the address that is asked for where a page names none.
+func (s *server) favicon(w http.ResponseWriter, r *http.Request) error {
+	r = r.Clone(r.Context())
+	r.URL.Path = "/-/snip.svg"
+	return s.asset(w, r)
+}
+
+// securityTxt says where to report a fault, in the format of RFC 9116. It expires
+// a year, which is the most that the RFC recommends, after the day on which it
+// is asked for: a running service knows its operator's contact.
+func (s *server) securityTxt(w http.ResponseWriter, r *http.Request) error {
+	contact := s.pages.frame.ContactURL
+	if contact == "" {
+		return shortener.ErrNotFound
+	}
+	expires := s.now().UTC().Truncate(24*time.Hour).AddDate(1, 0, 0)
+	body := fmt.Sprintf("Contact: %s\nExpires: %s\nCanonical: %s.well-known/security.txt\n",
+		contact, expires.Format(time.RFC3339), s.short)
+	write(w, r, http.StatusOK, mediaText, []byte(body))
+	return nil
+}
