@@ -33,8 +33,10 @@ async function load() {
   }
   token = secret;
   link = {slug};
+  $('state').textContent = 'One moment.';
   const {link: found, problem, headers} = await ask('GET');
   if (problem) {
+    if (problem.code === 'gone') drop(); // only the right token is told so
     say(explain(problem, headers));
     return;
   }
@@ -55,10 +57,11 @@ function fill(found) {
   $('endless').hidden = Boolean(end);
   if (end) show($('ends'), end);
   const used = link.max_visits !== null && link.visits >= link.max_visits;
-  $('visits').textContent = link.max_visits === null ? link.visits ?? 'any number' : `${link.visits} of ${link.max_visits}`;
+  $('visits').textContent = link.max_visits === null ? 'none' : `${link.visits} of ${link.max_visits} used`;
   const over = end && end <= Date.now();
   $('ended').hidden = !over && !used;
   $('ended').textContent = over ? 'It has ended. A later end, or none, opens it again.' : 'Its visits are used up. A larger number, or none, opens it again.';
+  showStatistics(link.statistics);
   fields.url.value = link.url;
   putInstant(fields.expires_at, end);
   fields.max_visits.value = link.max_visits ?? '';
@@ -113,8 +116,13 @@ async function remove() {
     refuse(problem, headers);
     return;
   }
-  keepLinks(keptLinks().filter((kept) => kept.slug !== link.slug));
+  drop();
   say('The link is deleted.');
+}
+
+// drop takes the link off the list of those made in this browser.
+function drop() {
+  keepLinks(keptLinks().filter((kept) => kept.slug !== link.slug));
 }
 
 // busily does one thing at a time.

@@ -33,6 +33,7 @@ type siteConfig struct {
 // site is a whole service on loopback at 22:00 UTC.
 type site struct {
 	origin   string
+	service  *shortener.Service
 	strange  atomic.Bool // whether something else answers in the service's place
 	shutDown func()
 
@@ -60,14 +61,15 @@ func openSite(t *testing.T, c siteConfig) *site {
 			t.Fatal(err)
 		}
 	}
+	s.service = shortener.New(shortener.Config{
+		Store:        memstore.New(),
+		Policy:       quota.Policy{Client: c.daily},
+		Destinations: destinations,
+		Reserved:     web.ReservedSlugs(public),
+		Now:          now,
+	})
 	handler, err := web.New(web.Config{
-		Service: shortener.New(shortener.Config{
-			Store:        memstore.New(),
-			Policy:       quota.Policy{Client: c.daily},
-			Destinations: destinations,
-			Reserved:     web.ReservedSlugs(public),
-			Now:          now,
-		}),
+		Service:   s.service,
 		Throttle:  throttle,
 		Rules:     web.Rules{Daily: c.daily, Every: c.every},
 		PublicURL: public,

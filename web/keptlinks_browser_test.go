@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,22 @@ func exportsAndForgets(t *testing.T, chromium context.Context) {
 		links[0]["short_url"] != s.origin+"/second" || len(links[1]["token"]) < 26 || links[0]["created_at"] != "2026-11-29T22:00:00Z" {
 		t.Errorf("exported %s", file)
 	}
+
+	// Another browser has deleted one of them.
+	request, err := http.NewRequestWithContext(v.ctx, http.MethodDelete, s.origin+"/api/links/second", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+links[0]["token"])
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	v.goes(chromedp.Click(chromedp.CSS("#kept-links .manage")))
+	v.wantText("state", "This link has ended and leads nowhere any more.")
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.wantText("kept-links", s.origin+"/first https://example.org/first Copy QR code Manage")
 
 	v.do(chromedp.Click(chromedp.ID("forget")))
 	v.wantFocus("#forgetting button[value='']")

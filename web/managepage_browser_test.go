@@ -24,6 +24,7 @@ func TestBrowserManages(t *testing.T) {
 		"is told what is wrong":          isToldWhatIsWrongWithFields,
 		"is told nothing of other links": isToldNothingOfOtherLinks,
 		"without script":                 managesWithoutScript,
+		"sees its visits":                seesItsVisits,
 		"runs nothing that was typed":    runsNothingThatWasTyped,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +141,7 @@ func managesItsLink(t *testing.T, chromium context.Context) {
 	v.do(chromedp.Click(chromedp.CSS("#kept-links .copy")))
 	v.wantText("kept-links", short+" https://example.org/page Copied QR code Manage")
 	v.goes(chromedp.Click(chromedp.CSS("#kept-links .manage")))
-	v.wantText("visits", "1 of 3")
+	v.wantText("visits", "1 of 3 used")
 	if width := get(v, chromedp.Evaluate[int](`document.documentElement.scrollWidth`)); width > 320 {
 		t.Errorf("the manage page is %d wide on a screen of 320", width)
 	}
@@ -155,7 +156,7 @@ func managesItsLink(t *testing.T, chromium context.Context) {
 	v.wantText("saved", "Saved.")
 	v.wantVisit(short, 302, "https://example.org/changed")
 	v.do(chromedp.Reload())
-	v.wantText("visits", "2 of 3")
+	v.wantText("visits", "2 of 3 used")
 
 	// By keyboard, and not at the first press.
 	v.do(chromedp.Focus(chromedp.ID("delete")), chromedp.KeyEvent(kb.Enter))
@@ -225,7 +226,7 @@ func changesEveryField(t *testing.T, chromium context.Context) {
 	// What is not typed over stays as it is, to the fraction of a second.
 	v.fill("max_visits", "2")
 	v.do(chromedp.Click(chromedp.ID("forward_query")), chromedp.Click(chromedp.CSS("#change button[type=submit]")))
-	v.wantText("visits", "1 of 2")
+	v.wantText("visits", "1 of 2 used")
 	v.wantHidden("ended")
 	response, err := http.Get(short + "+")
 	if err != nil {

@@ -36,11 +36,15 @@ type frame struct {
 	Title    string
 	Unlisted bool // kept out of search engines
 	Script   bool
+	Social   *social // nil leaves it to other sites what they show of the page
 
 	Prefix     string // the path that every route begins with, without a slash at its end
 	Contact    string
 	ContactURL string
 }
+
+// social is what other sites show of a page, by the tags of https://ogp.me.
+type social struct{ Title, Description string }
 
 // Asset returns the path of a file of package static.
 func (f frame) Asset(name string) string { return f.Prefix + "/-/" + name }

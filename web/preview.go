@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -108,16 +109,21 @@ func (p *pages) preview(w io.Writer, v previewPage) error {
 		previewPage: v,
 		ReportURL:   reportURL(p.frame.ContactURL, v.ShortURL),
 	}
+	data.Social = v.social()
 	return p.templates.ExecuteTemplate(w, "preview", data)
 }
 
-// Described is the host as tags for other sites tell it: where it is
-// international, as punycode, because there is no room for a warning.
-func (v previewPage) Described() string {
-	if v.Host.Punycode != "" {
-		return v.Host.Punycode
+// social tells the host at most: where it is international, as punycode, because
+// there is no room for a warning.
+func (v previewPage) social() *social {
+	s := &social{Title: "A short link", Description: "The preview shows the whole address before you go there."}
+	if host := cmp.Or(v.Host.Punycode, v.Host.Name); host != "" {
+		s.Title = "A short link to " + host
 	}
-	return v.Host.Name
+	if v.Limited {
+		s.Description = "It may be visited a limited number of times."
+	}
+	return s
 }
 
 // piece is a part of an address: text, or one character that cannot be seen as
