@@ -142,7 +142,7 @@ func withoutPrefix(prefix string, next http.Handler) http.Handler {
 func CheckPublicURL(public *url.URL) error {
 	first := firstSegment(prefixOf(public))
 	for _, route := range routes() {
-		if name := firstSegment(route.path); name != "" && name != "*" && strings.EqualFold(name, first) {
+		if name := firstSegment(route.path); name != "" && !strings.ContainsAny(name, ":*") && strings.EqualFold(name, first) {
 			return fmt.Errorf("the path prefix must not begin with /%s, which is a route of its own", name)
 		}
 	}
