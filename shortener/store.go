@@ -78,7 +78,8 @@ type Store interface {
 	// Create. It charges nothing and gives nothing back.
 	Change(ctx context.Context, slug Slug, change Change) (Link, error)
 
-	// Delete leaves the link's tombstone. The errors are as for Change.
+	// Delete leaves the link's tombstone, and nothing of its visits. The errors
+	// are as for Change.
 	Delete(ctx context.Context, slug Slug) error
 
 	// Ready reports why a creation on the given day would fail now, or nil.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"snip/quota"
@@ -26,7 +27,7 @@ const (
 // Bounds of what is kept of one link's visits.
 const (
 	VisitDays      = 400 // the newest days that had visits
-	VisitReferrers = 50  // the hosts that brought most; the others are added up
+	VisitReferrers = 50  // the hosts that brought most, and some late ones; the others are added up
 )
 
 // OtherReferrers stands for the hosts beyond [VisitReferrers].
@@ -75,10 +76,7 @@ func (v *Visits) Add(o Visits) {
 	others := v.Referrers[OtherReferrers]
 	delete(v.Referrers, OtherReferrers)
 	if len(v.Referrers) > VisitReferrers {
-		most := slices.SortedFunc(maps.Keys(v.Referrers), func(a, b string) int {
-			return cmp.Or(cmp.Compare(v.Referrers[b], v.Referrers[a]), cmp.Compare(a, b))
-		})
-		for _, host := range most[VisitReferrers:] {
+		for _, host := range leastOf(v.Referrers, o.Referrers) {
 			others += v.Referrers[host]
 			delete(v.Referrers, host)
 		}
@@ -86,6 +84,29 @@ func (v *Visits) Add(o Visits) {
 	if others > 0 {
 		v.Referrers[OtherReferrers] = others
 	}
+}
+
+// leastOf returns the hosts that are one too many. Most places are for those that
+// brought most; the last go to those that brought someone just now, or a host that
+// comes late could never show how many it brings.
+func leastOf(all, now map[string]int64) []string {
+	const settled = VisitReferrers * 4 / 5
+	hosts := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b))
+	})
+	rest := hosts[settled:]
+	slices.SortStableFunc(rest, func(a, b string) int {
+		_, aNow := now[a]
+		_, bNow := now[b]
+		switch {
+		case aNow && !bNow:
+			return -1
+		case bNow && !aNow:
+			return 1
+		}
+		return 0
+	})
+	return rest[VisitReferrers-settled:]
 }
 
 func sum(into, from map[string]int64) map[string]int64 {
@@ -102,8 +123,9 @@ const (
 	recorderShards = 16
 	// pendingLinks bounds the links of a shard whose visits wait to be stored.
 	pendingLinks = 4096
-	// pendingReferrers bounds the hosts of one link that wait with it.
-	pendingReferrers = 4 * VisitReferrers
+	// pendingHosts bounds the referring hosts of all links of a shard that wait
+	// with them; others are added up.
+	pendingHosts = 4096
 )
 
 // recorder adds visits up in memory until they are stored together. A visit that
@@ -112,6 +134,7 @@ type recorder struct {
 	shards [recorderShards]struct {
 		mu      sync.Mutex
 		pending map[Slug]*Visits
+		hosts   int // in all of pending
 		dropped int64
 	}
 }
@@ -131,10 +154,14 @@ func (r *recorder) record(slug Slug, kind Visitor, day, referrer string) {
 			s.pending = make(map[Slug]*Visits)
 		}
 		v = new(Visits)
-		s.pending[slug] = v
+		// A copy: the text may be part of all that a request said.
+		s.pending[Slug(strings.Clone(string(slug)))] = v
 	}
-	if _, known := v.Referrers[referrer]; !known && len(v.Referrers) >= pendingReferrers {
-		referrer = OtherReferrers
+	if _, known := v.Referrers[referrer]; !known && referrer != "" && kind == Person {
+		referrer = strings.Clone(referrer)
+		if s.hosts++; s.hosts > pendingHosts {
+			referrer = OtherReferrers
+		}
 	}
 	v.count(kind, day, referrer)
 }
@@ -155,7 +182,7 @@ func (r *recorder) take() (visits map[Slug]Visits, dropped int64) {
 		s := &r.shards[i]
 		s.mu.Lock()
 		pending := s.pending
-		s.pending = nil
+		s.pending, s.hosts = nil, 0
 		dropped += s.dropped
 		s.dropped = 0
 		s.mu.Unlock()

@@ -39,6 +39,23 @@ func TestVisitsStayWithinBounds(t *testing.T) {
 	}
 }
 
+// A host that comes late and slowly finds a place among those that came once.
+func TestLateReferrer(t *testing.T) {
+	t.Parallel()
+	var v shortener.Visits
+	spam := map[string]int64{}
+	for i := range 200 {
+		spam[fmt.Sprintf("spam-%03d.example", i)] = 2
+	}
+	v.Add(shortener.Visits{Referrers: spam})
+	for range 8 {
+		v.Add(shortener.Visits{Referrers: map[string]int64{"real.example": 1}})
+	}
+	if got := v.Referrers["real.example"]; got != 8 {
+		t.Errorf("real.example has %d visits, want 8: %v", got, v.Referrers)
+	}
+}
+
 // Many count while what they counted is stored: every visit is there in the end.
 func TestCountedVisitsAreStored(t *testing.T) {
 	t.Parallel()

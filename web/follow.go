@@ -62,7 +62,7 @@ func withQuery(destination, query string) string {
 	case !strings.HasSuffix(base, "?") && !strings.HasSuffix(base, "&"):
 		base += "&"
 	}
-	base += query
+	base += strings.ReplaceAll(query, "#", "%23") // no browser sends one, and it would end the query here
 	if hasFragment {
 		base += "#" + fragment
 	}

@@ -171,18 +171,20 @@ type changedFields struct {
 	ForwardQuery optional[bool]   `json:"forward_query"`
 }
 
+const mediaMergePatch = "application/merge-patch+json"
+
 // readChange reads the body of a PATCH: a JSON object with what is to change, as
 // in a merge patch (RFC 7396).
 func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, error) {
 	if r.ContentLength > maxBody {
 		return shortener.Changed{}, tooLarge()
 	}
-	kind, _, err := mediaTypeOf(r.Header)
+	kind, _, err := mediaTypeOf(r.Header, mediaJSON, mediaMergePatch)
 	if err != nil {
 		return shortener.Changed{}, err
 	}
-	if kind != mediaJSON {
-		return shortener.Changed{}, unsupported("A change is a JSON object.")
+	if kind == "" {
+		return shortener.Changed{}, unsupported("The request has no Content-Type.", mediaJSON)
 	}
 	body, err := readBody(w, r)
 	if err != nil {

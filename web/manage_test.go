@@ -160,6 +160,14 @@ func TestRefusedChanges(t *testing.T) {
 	w := s.do(call{method: "PATCH", target: "/api/links/mine", body: "url=https://example.net/",
 		header: map[string]string{"Authorization": "Bearer " + h.token, "Content-Type": "application/x-www-form-urlencoded"}})
 	wantAnswer(t, w, http.StatusUnsupportedMediaType, "unsupported_media_type")
+	if strings.Contains(w.Body.String(), "or a form") {
+		t.Errorf("a change is told to come as a form: %s", w.Body)
+	}
+	w = s.do(call{method: "PATCH", target: "/api/links/mine", body: "{}", header: map[string]string{"Authorization": "Bearer " + h.token}})
+	wantAnswer(t, w, http.StatusUnsupportedMediaType, "no Content-Type")
+	w = s.do(call{method: "PATCH", target: "/api/links/mine", body: "{}",
+		header: map[string]string{"Authorization": "Bearer " + h.token, "Content-Type": "application/merge-patch+json"}})
+	wantAnswer(t, w, http.StatusOK, "mine")
 	w = s.do(call{method: "DELETE", target: "/api/links/mine",
 		header: map[string]string{"Authorization": "Bearer " + h.token, "Sec-Fetch-Site": "cross-site"}})
 	wantAnswer(t, w, http.StatusForbidden, "forbidden")

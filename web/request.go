@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,43 +29,43 @@ type fields struct {
 	ExpiresAt    *string `json:"expires_at"`
 	MaxVisits    *int64  `json:"max_visits"`
 	ForwardQuery *bool   `json:"forward_query"`
+
+	given []string // of a form, to find what is given twice
 }
 
 // set fills a field of a form in, once. Forms send what was left empty too.
 func (f *fields) set(name, value string) error {
-	switch name {
-	case "url":
-		return once(name, &f.URL, value)
-	case "slug":
-		return once(name, &f.Slug, value)
-	case "expires_at":
-		return once(name, &f.ExpiresAt, value)
-	case "max_visits":
-		if value == "" {
-			return nil
-		}
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return mustBe(name)
-		}
-		return once(name, &f.MaxVisits, n)
-	case "forward_query":
-		switch value {
-		case "":
-			return nil
-		case "true", "false":
-			return once(name, &f.ForwardQuery, value == "true")
-		}
-		return mustBe(name)
-	}
-	return fmt.Errorf("%w %s", errUnknownField, quoted(name))
-}
-
-func once[T any](name string, field **T, value T) error {
-	if *field != nil {
+	if slices.Contains(f.given, name) {
 		return fmt.Errorf("the field %s is given twice", name)
 	}
-	*field = &value
+	switch name {
+	case "url":
+		f.URL = &value
+	case "slug":
+		f.Slug = &value
+	case "expires_at":
+		f.ExpiresAt = &value
+	case "max_visits":
+		if value == "" {
+			break
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || strconv.FormatInt(n, 10) != value {
+			return mustBe(name)
+		}
+		f.MaxVisits = &n
+	case "forward_query":
+		if value == "" {
+			break
+		}
+		if value != "true" && value != "false" {
+			return mustBe(name)
+		}
+		f.ForwardQuery = new(value == "true")
+	default:
+		return fmt.Errorf("%w %s", errUnknownField, quoted(name))
+	}
+	f.given = append(f.given, name)
 	return nil
 }
 
@@ -103,7 +104,7 @@ func readNewLink(w http.ResponseWriter, r *http.Request) (shortener.NewLink, err
 	if r.ContentLength > maxBody {
 		return shortener.NewLink{}, tooLarge()
 	}
-	kind, params, err := mediaTypeOf(r.Header)
+	kind, params, err := mediaTypeOf(r.Header, mediaJSON, mediaForm, mediaMultipart)
 	if err != nil {
 		return shortener.NewLink{}, err
 	}
@@ -123,7 +124,7 @@ func readNewLink(w http.ResponseWriter, r *http.Request) (shortener.NewLink, err
 	case mediaMultipart:
 		err = parseMultipart(body, params["boundary"], &f)
 	default:
-		return shortener.NewLink{}, unsupported("The request has no Content-Type.")
+		return shortener.NewLink{}, unsupported("The request has no Content-Type.", mediaJSON, mediaForm, mediaMultipart)
 	}
 	if err == nil && f.URL == nil {
 		err = errors.New("the field url is missing; it holds the destination")
@@ -141,10 +142,10 @@ const (
 
 // mediaTypeOf returns which of the known kinds of body the headers announce; the
 // empty string is none at all.
-func mediaTypeOf(h http.Header) (kind string, params map[string]string, err error) {
+func mediaTypeOf(h http.Header, known ...string) (kind string, params map[string]string, err error) {
 	for _, encoding := range h["Content-Encoding"] {
 		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
-			return "", nil, unsupported("The body must not be compressed.")
+			return "", nil, unsupported("The body must not be compressed.", known...)
 		}
 	}
 	lines := h["Content-Type"]
@@ -153,20 +154,22 @@ func mediaTypeOf(h http.Header) (kind string, params map[string]string, err erro
 	}
 	kind, params, err = mime.ParseMediaType(lines[0])
 	if err != nil || len(lines) > 1 {
-		return "", nil, unsupported("The Content-Type cannot be read.")
+		return "", nil, unsupported("The Content-Type cannot be read.", known...)
 	}
-	switch kind {
-	case mediaJSON, mediaForm, mediaMultipart:
-	default:
-		return "", nil, unsupported("The Content-Type " + quoted(kind) + " is not one that is understood.")
+	if !slices.Contains(known, kind) {
+		return "", nil, unsupported("The Content-Type "+quoted(kind)+" is not one that is understood.", known...)
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return "", nil, unsupported("The only charset that is understood is utf-8.")
+		return "", nil, unsupported("The only charset that is understood is utf-8.", known...)
 	}
 	return kind, params, nil
 }
 
-func unsupported(what string) *problem {
+func unsupported(what string, known ...string) *problem {
+	if !slices.Contains(known, mediaForm) {
+		return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type",
+			"%s Send the header Content-Type: %s with a JSON object.", what, mediaJSON)
+	}
 	return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type",
 		"%s Send the header Content-Type: %s with a JSON object, or a form as %s or %s.", what, mediaJSON, mediaForm, mediaMultipart)
 }
@@ -221,8 +224,8 @@ func parseJSON(body []byte, f any) error {
 		return fmt.Errorf("%w %s", errUnknownField, quoted(semantic.JSONPointer.LastToken()))
 	case errors.As(err, &semantic):
 		return mustBe(semantic.JSONPointer.LastToken())
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		return errors.New("it is not valid JSON: a field is given twice")
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntactic):
+		return fmt.Errorf("it is not valid JSON: the field %s is given twice", quoted(syntactic.JSONPointer.LastToken()))
 	case errors.As(err, &syntactic):
 		return fmt.Errorf("it is not valid JSON near byte %d", syntactic.ByteOffset)
 	default:

@@ -2,13 +2,18 @@ package web
 
 import (
 	"bytes"
+	"fmt"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"snip/shortener"
 )
@@ -41,7 +46,7 @@ func TestRefusedBodies(t *testing.T) {
 		{"a later field", mediaJSON, `{"url":"https://example.org/","max_clicks":1}`, 400, `unknown field "max_clicks"`},
 		{"another case", mediaJSON, `{"URL":"https://example.org/"}`, 400, `unknown field "URL"`},
 		{"a long unknown field", mediaJSON, `{"` + strings.Repeat("ä", 100) + `":1}`, 400, `unknown field "` + strings.Repeat("ä", 32) + `…"`},
-		{"a name twice", mediaJSON, `{"url":"https://example.org/","url":"https://example.net/"}`, 400, "given twice"},
+		{"a name twice", mediaJSON, `{"url":"https://example.org/","url":"https://example.net/"}`, 400, `the field "url" is given twice`},
 		{"trailing data", mediaJSON, goodJSON + `{}`, 400, "not valid JSON near byte"},
 		{"cut short", mediaJSON, `{"url":"https://exam`, 400, "not valid JSON"},
 		{"invalid UTF-8", mediaJSON, "{\"url\":\"https://example.org/\xff\"}", 400, "not valid JSON near byte"},
@@ -54,6 +59,12 @@ func TestRefusedBodies(t *testing.T) {
 
 		{"a bare ampersand", form, "url=https://example.org/?a=1&b=2", 400, `unknown field "b"; an & that belongs to the destination is written %26`},
 		{"an ampersand at the end", form, "url=https://example.org/?a&", 400, `unknown field ""`},
+		{"a number twice", form, "url=https://example.org/&max_visits=5&max_visits=", 400, "max_visits is given twice"},
+		{"an empty number and another", form, "url=https://example.org/&max_visits=&max_visits=5", 400, "max_visits is given twice"},
+		{"a number with a sign", form, "url=https://example.org/&max_visits=%2B5", 400, "whole number"},
+		{"a number with zeros", form, "url=https://example.org/&max_visits=005", 400, "whole number"},
+		{"no number", form, "url=https://example.org/&max_visits=many", 400, "whole number"},
+		{"neither true nor false", form, "url=https://example.org/&forward_query=on", 400, "true or false"},
 		{"a field twice", form, "url=https://example.org/?a=1&url=2", 400, "url is given twice"},
 		{"a bad escape", form, "url=https://example.org/100%&slug=abc", 400, `"%" is not a valid escape`},
 		{"a bad escape in a name", form, "u%zz=1", 400, `"%zz" is not a valid escape`},
@@ -165,7 +176,7 @@ func (neverEnding) Read(p []byte) (int, error) {
 // Whatever passes as a form is what the standard library makes of it, no more
 // and no less.
 func FuzzParseForm(f *testing.F) {
-	for _, seed := range []string{"", "url=https%3A%2F%2Fexample.org&slug=a+b", "url=a&url=b", "url=%zz", "url=a&b", "expires_at=&url=;"} {
+	for _, seed := range []string{"", "url=https%3A%2F%2Fexample.org&slug=a+b", "url=a&url=b", "url=%zz", "url=a&b", "expires_at=&url=;", "url=a&max_visits=5&forward_query=true", "max_visits=&forward_query=", "max_visits=05"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -177,12 +188,20 @@ func FuzzParseForm(f *testing.F) {
 		if err != nil {
 			t.Fatalf("accepts %q: %v", body, err)
 		}
-		link := shortener.NewLink{URL: want.Get("url"), Slug: want.Get("slug"), ExpiresAt: want.Get("expires_at")}
-		if got.link() != link {
+		link := shortener.NewLink{URL: want.Get("url"), Slug: want.Get("slug"), ExpiresAt: want.Get("expires_at"),
+			ForwardQuery: want.Get("forward_query") == "true"}
+		if text := want.Get("max_visits"); text != "" {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				t.Fatalf("accepts %q: %v", body, err)
+			}
+			link.MaxVisits = &n
+		}
+		if !cmp.Equal(got.link(), link) {
 			t.Errorf("%q: %+v, want %+v", body, got.link(), link)
 		}
 		for name, values := range want {
-			if len(values) != 1 || name != "url" && name != "slug" && name != "expires_at" {
+			if len(values) != 1 || !slices.Contains([]string{"url", "slug", "expires_at", "max_visits", "forward_query"}, name) {
 				t.Errorf("accepts %q", body)
 			}
 		}
@@ -242,24 +261,26 @@ func FuzzParseMultipart(f *testing.F) {
 		}
 		var anew bytes.Buffer
 		w := multipart.NewWriter(&anew)
-		for _, field := range []struct {
-			name  string
-			value *string
-		}{{"url", got.URL}, {"slug", got.Slug}, {"expires_at", got.ExpiresAt}} {
-			if field.value != nil {
-				if err := w.WriteField(field.name, *field.value); err != nil {
-					t.Fatal(err)
-				}
+		values := map[string]string{"url": valueOf(got.URL), "slug": valueOf(got.Slug), "expires_at": valueOf(got.ExpiresAt)}
+		if got.MaxVisits != nil {
+			values["max_visits"] = fmt.Sprint(*got.MaxVisits)
+		}
+		if got.ForwardQuery != nil {
+			values["forward_query"] = fmt.Sprint(*got.ForwardQuery)
+		}
+		for _, name := range got.given {
+			if err := w.WriteField(name, values[name]); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got == (fields{}) {
+		if len(got.given) == 0 {
 			return // a form without parts, which the writer ends as no reader takes it
 		}
 		var again fields
-		if err := parseMultipart(anew.Bytes(), w.Boundary(), &again); err != nil || again.link() != link {
+		if err := parseMultipart(anew.Bytes(), w.Boundary(), &again); err != nil || !cmp.Equal(again.link(), link) {
 			t.Errorf("%q: %+v, and again %+v, %v", body, link, again.link(), err)
 		}
 	})

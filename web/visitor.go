@@ -54,7 +54,7 @@ func (a *agents) kindOf(name string) shortener.Visitor {
 		kind = shortener.Crawler
 	}
 	if len(name) <= 512 { // longer ones would only take memory
-		slot.Store(&agent{name, kind})
+		slot.Store(&agent{strings.Clone(name), kind})
 	}
 	return kind
 }
@@ -64,7 +64,7 @@ func containsAny(text string, words []string) bool {
 }
 
 // crawlers are words with which programs name themselves.
-var crawlers = []string{"bot", "crawl", "spider", "slurp", "curl/", "wget/", "python-requests", "go-http-client", "monitor", "headless"}
+var crawlers = []string{"bot/", "bot;", "bot)", "robot", "bots", "crawl", "spider", "slurp", "curl/", "wget/", "python-requests", "go-http-client", "monitor", "headless"}
 
 // referrerOf returns the host of the page that the visitor came from, in lower
 // case and without a port, or nothing where there is none that makes sense.

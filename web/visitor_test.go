@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"snip/shortener"
 )
@@ -25,6 +26,7 @@ func TestVisitorOf(t *testing.T) {
 		{"GET", http.Header{"User-Agent": {"facebookexternalhit/1.1"}}, shortener.Fetcher},
 		{"GET", http.Header{"User-Agent": {"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"}}, shortener.Crawler},
 		{"GET", http.Header{"User-Agent": {"curl/8.5.0"}}, shortener.Crawler},
+		{"GET", http.Header{"User-Agent": {"Mozilla/5.0 (Linux; Android 9; CUBOT X19) AppleWebKit/537.36 Chrome/120 Mobile"}}, shortener.Person},
 	} {
 		for range 2 { // the second time from memory
 			if got := known.visitorOf(&http.Request{Method: row.method, Header: row.header}); got != row.want {
@@ -59,5 +61,20 @@ func TestReferrerOf(t *testing.T) {
 	}
 	if got := referrerOf(http.Header{"Referer": {"https://a.example/", "https://b.example/"}}); got != "" {
 		t.Errorf("two of them: %q", got)
+	}
+}
+
+// What is remembered of a User-Agent is a copy: it may be part of a header of many
+// kilobytes.
+func TestAgentsHoldNoRequests(t *testing.T) {
+	t.Parallel()
+	known := newAgents()
+	header := strings.Repeat("z", 100) + "Mozilla/5.0" + strings.Repeat("z", 100)
+	name := header[100:111]
+	known.kindOf(name)
+	for i := range known.slots {
+		if a := known.slots[i].Load(); a != nil && unsafe.StringData(a.name) == unsafe.StringData(name) {
+			t.Error("it is part of the header")
+		}
 	}
 }

@@ -78,6 +78,7 @@ func TestForwardQuery(t *testing.T) {
 		{"https://example.org/a%2Fb", "x=%2B+%zz&&%0d%0aSet-Cookie:a", "https://example.org/a%2Fb?x=%2B+%zz&&%0d%0aSet-Cookie:a"},
 		{"https://example.org/", "q=ä", "https://example.org/?q=%C3%A4"},
 		{"https://example.org/", "?", "https://example.org/??"},
+		{"https://example.org/#top", "a#b", "https://example.org/?a%23b#top"},
 	} {
 		s := newSite(t, siteSetup{})
 		s.put(t, shortener.Link{Slug: "handed-on", Destination: row.destination, ForwardQuery: true})

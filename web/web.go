@@ -53,6 +53,7 @@ type server struct {
 	throttle       *quota.Throttle
 	changes        *quota.Throttle
 	tooMany        *problem // the 429, but for its wait
+	site           string   // the public URL without its path
 	short          string   // what a slug is appended to
 	redirectStatus int
 	now            func() time.Time
@@ -116,6 +117,7 @@ func New(c Config) (http.Handler, error) {
 		throttle:       c.Throttle,
 		changes:        c.Changes,
 		tooMany:        tooMany,
+		site:           siteOf(c.PublicURL),
 		short:          shortBase(c.PublicURL),
 		redirectStatus: c.RedirectStatus,
 		now:            c.Now,

@@ -32,15 +32,16 @@ func (s *server) favicon(w http.ResponseWriter, r *http.Request) error {
 
 // securityTxt says where to report a fault, in the format of RFC 9116. It expires
 // a year, which is the most that the RFC recommends, after the day on which it
-// is asked for: a running service knows its operator's contact.
+// is asked for: a running service knows its operator's contact. Its place is at the
+// root of the host, whatever the path prefix.
 func (s *server) securityTxt(w http.ResponseWriter, r *http.Request) error {
 	contact := s.pages.frame.ContactURL
 	if contact == "" {
 		return shortener.ErrNotFound
 	}
 	expires := s.now().UTC().Truncate(24*time.Hour).AddDate(1, 0, 0)
-	body := fmt.Sprintf("Contact: %s\nExpires: %s\nCanonical: %s.well-known/security.txt\n",
-		contact, expires.Format(time.RFC3339), s.short)
+	body := fmt.Sprintf("Contact: %s\nExpires: %s\nCanonical: %s/.well-known/security.txt\n",
+		contact, expires.Format(time.RFC3339), s.site)
 	write(w, r, http.StatusOK, mediaText, []byte(body))
 	return nil
 }

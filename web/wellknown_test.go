@@ -54,7 +54,7 @@ func TestSecurityTxt(t *testing.T) {
 	} {
 		s := newSite(t, siteSetup{public: "https://s.example/go", contact: contact})
 		w := s.do(call{method: "GET", target: target})
-		body := "Contact: " + want + "\nExpires: 2027-11-29T00:00:00Z\nCanonical: https://s.example/go/.well-known/security.txt\n"
+		body := "Contact: " + want + "\nExpires: 2027-11-29T00:00:00Z\nCanonical: https://s.example/.well-known/security.txt\n"
 		if w.Code != 200 || w.Header().Get("Content-Type") != mediaText || w.Body.String() != body {
 			t.Errorf("%s: %d %q, want %q", contact, w.Code, w.Body, body)
 		}

@@ -72,10 +72,12 @@ type Store struct {
 	today   todayCache
 	queue   chan *operation // creations
 	lesser  chan *operation // what is served after them
-	closing chan struct{}
-	closed  sync.Once
-	done    chan struct{} // closed when the writer has ended
-	trouble atomic.Pointer[trouble]
+
+	visiting visiting
+	closing  chan struct{}
+	closed   sync.Once
+	done     chan struct{} // closed when the writer has ended
+	trouble  atomic.Pointer[trouble]
 }
 
 var _ shortener.Store = (*Store)(nil)

@@ -34,6 +34,10 @@ func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Targe
 	if link.MaxVisits == 0 {
 		return link.Target(), nil
 	}
+	if !s.visiting.begin(slug) {
+		return shortener.Target{}, fmt.Errorf("%w: %d visits of one link are waiting already", shortener.ErrUnavailable, visitsAtOnce)
+	}
+	defer s.visiting.end(slug)
 	err := s.submitLesser(ctx, func(tx *bbolt.Tx) error {
 		if err := visit(tx); err != nil {
 			return err
@@ -197,12 +201,29 @@ func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shorte
 		if err != nil {
 			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
 		}
+		if link.Deleted {
+			if err := s.forgetVisits(tx, slug); err != nil {
+				return torn(err)
+			}
+		}
 		return torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))
 	}, func() { s.cache.invalidate(slug) })
 	if err != nil {
 		return shortener.Link{}, err
 	}
 	return link, nil
+}
+
+// forgetVisits removes what is known of a link's visits.
+func (s *Store) forgetVisits(tx *bbolt.Tx, slug shortener.Slug) error {
+	for _, name := range [][]byte{visitsName, clicksName} {
+		if b := tx.Bucket(name); b != nil {
+			if err := b.Delete(s.numbers.key(slug)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // living returns the link unless it is deleted.

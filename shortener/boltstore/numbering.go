@@ -35,9 +35,6 @@ const (
 	lowLength  = shortener.GeneratedSlug - highLength
 	rounds     = 10
 
-	// reserveStep is how many numbers are reserved at once, and so how many a
-	// restart may leave out.
-	reserveStep = 1 << 16
 	// numbersPerSecond is how fast numbers pass by themselves: after a start they
 	// go on where they would be if so many had been given out ever since numberEpoch.
 	// A file restored from an old backup thus does not give out the slugs of the
@@ -160,7 +157,7 @@ func (s *Store) loadNumbers(now time.Time) error {
 			return fmt.Errorf("the key of its slugs: %w", err)
 		}
 		reserved, err := reservedNumbers(meta)
-		passed := int64(now.Sub(numberEpoch)/time.Second) * numbersPerSecond
+		passed := int64(now.Sub(numberEpoch) / (time.Second / numbersPerSecond))
 		s.next.Store(max(reserved, uint64(max(passed, 0))))
 		return err
 	})
@@ -173,10 +170,10 @@ func (s *Store) reserve(meta *bbolt.Bucket) error {
 		return err
 	}
 	next := s.next.Load()
-	if next+reserveStep/2 <= reserved {
+	if next <= reserved {
 		return nil
 	}
-	return meta.Put(reservedKey, binary.BigEndian.AppendUint64(nil, next+reserveStep))
+	return meta.Put(reservedKey, binary.BigEndian.AppendUint64(nil, next))
 }
 
 func reservedNumbers(meta *bbolt.Bucket) (uint64, error) {

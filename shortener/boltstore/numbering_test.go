@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -130,18 +131,19 @@ func TestNumbersGoOn(t *testing.T) {
 		t.Fatalf("a clock before its time: the first number is %d, want 0", got)
 	}
 	last := uint64(0)
-	for range 3 * reserveStep {
+	const numbers = 1000
+	for range numbers {
 		slug := s.NewSlug()
 		if number, _ := s.numbers.number(slug); number > last {
 			last = number
 		}
-		if last%(reserveStep/4) == 1 {
+		if last%250 == 1 {
 			if err := s.Create(t.Context(), creation(t, s, noon, int(s.next.Load()%200), string(slug))); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if last != 3*reserveStep-1 {
+	if last != numbers-1 {
 		t.Fatalf("the last number is %d", last)
 	}
 	if err := s.Create(t.Context(), creation(t, s, noon, 1, "chosen")); err != nil {
@@ -151,7 +153,7 @@ func TestNumbersGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(time.Second)
-	if got := s.next.Load(); got <= last || got > last+2*reserveStep {
+	if got := s.next.Load(); got != last+1 {
 		t.Errorf("after %d it goes on with %d", last, got)
 	}
 	if err := s.Close(); err != nil {
@@ -159,6 +161,43 @@ func TestNumbersGoOn(t *testing.T) {
 	}
 	if got := open(24 * time.Hour).next.Load(); got != 24*60*60*numbersPerSecond {
 		t.Errorf("a day later it goes on with %d", got)
+	}
+}
+
+// A file that is put back after a few milliseconds goes on beyond the link that it
+// lost.
+func TestNumbersAfterARestoredBackup(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "snip.db")
+	now := numberEpoch.AddDate(1, 0, 0)
+	life := func() string {
+		t.Helper()
+		s, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		now = now.Add(5 * time.Millisecond)
+		if err := s.loadNumbers(now); err != nil {
+			t.Fatal(err)
+		}
+		slug := string(s.NewSlug())
+		if err := s.Create(t.Context(), creation(t, s, noon, 1, slug)); err != nil {
+			t.Fatal(err)
+		}
+		return slug
+	}
+	life()
+	backup, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := life()
+	if err := os.WriteFile(path, backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := life(); again == lost {
+		t.Errorf("%s is given out again", again)
 	}
 }
 

@@ -64,14 +64,34 @@ func (s *Store) recover() {
 		// From here on the probe below decides, on a file known to be sound.
 		s.trouble.Store(&trouble{cause: t.cause})
 	}
-	probe := func(tx *bbolt.Tx) error {
-		meta, err := bucket(tx, metaName)
+	s.probe()
+}
+
+// probeKey is in meta while a probe is under way.
+var probeKey = []byte("probe")
+
+// probePages is how much room a probe takes, for a moment: more than a batch of
+// creations. On a disk that is full a smaller write may find a page that is free
+// in the file, and the store would be called ready.
+const probePages = 16
+
+// probe writes something and removes it again; transact reports how that went.
+func (s *Store) probe() {
+	for _, value := range [][]byte{make([]byte, probePages*os.Getpagesize()), nil} {
+		err := s.transact(func(tx *bbolt.Tx) error {
+			meta, err := bucket(tx, metaName)
+			if err != nil {
+				return err
+			}
+			if value == nil {
+				return meta.Delete(probeKey)
+			}
+			return meta.Put(probeKey, value)
+		})
 		if err != nil {
-			return err
+			return
 		}
-		return meta.Put(formatKey, meta.Get(formatKey))
 	}
-	_ = s.transact(probe) // which reports how it went
 }
 
 // reopen closes the file, opens it again and checks it. Meanwhile, and when it

@@ -261,3 +261,46 @@ func TestCloseFinishesWhatHasQueued(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A flood of visits to one link does not fill the queue that all links share.
+func TestVisitsOfOneLinkAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{})
+	for i, slug := range []string{"flooded", "other"} {
+		c := creation(t, s, noon, i, slug)
+		c.Links[0].MaxVisits = 10_000
+		if err := s.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := hold(t, s)
+	var wg sync.WaitGroup
+	visit := func(slug shortener.Slug, queued int) {
+		wg.Go(func() {
+			if _, err := s.Visit(context.Background(), slug); err != nil {
+				t.Errorf("%s: %v", slug, err)
+			}
+		})
+		for len(s.lesser) < queued {
+			if t.Context().Err() != nil {
+				t.Fatal("it was never queued")
+			}
+		}
+	}
+	for i := range visitsAtOnce {
+		visit("flooded", i+1)
+	}
+	_, err := s.Visit(t.Context(), "flooded")
+	wantUnavailable(t, err)
+	visit("other", visitsAtOnce+1)
+	release()
+	wg.Wait()
+	for slug, want := range map[shortener.Slug]int64{"flooded": visitsAtOnce, "other": 1} {
+		if got, err := s.Visited(t.Context(), slug); err != nil || got != want {
+			t.Errorf("%s has %d visits, %v, want %d", slug, got, err, want)
+		}
+	}
+	if _, err := s.Visit(t.Context(), "flooded"); err != nil {
+		t.Errorf("when the flood is over: %v", err)
+	}
+}

@@ -217,6 +217,8 @@ func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
 	link, err := s.living(ctx, slug)
 	if err == nil {
 		s.links[slug] = link.Tombstone()
+		delete(s.visited, slug)
+		delete(s.visits, slug)
 	}
 	return err
 }

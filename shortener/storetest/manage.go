@@ -137,9 +137,13 @@ func testDelete(t *testing.T, stores []shortener.Store) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := m.store.Visit(t.Context(), "deleted"); err != nil {
+		t.Fatal(err)
+	}
 	if err := m.store.Delete(t.Context(), "deleted"); err != nil {
 		t.Fatal(err)
 	}
+	wantVisited(t, stores, "deleted", 0)
 	for i, s := range stores {
 		if link, err := s.Get(t.Context(), "deleted"); err != nil || link != c.Links[0].Tombstone() {
 			t.Errorf("handle %d: %+v, %v", i, link, err)
@@ -205,6 +209,9 @@ func testClicks(t *testing.T, stores []shortener.Store) {
 	add(stores[0], "one", "two")
 	if link, err := m.store.Get(t.Context(), "two"); err != nil || !link.Deleted {
 		t.Errorf("a visit that was counted late brought a link back: %+v, %v", link, err)
+	}
+	if got, err := m.store.Visits(t.Context(), "two"); err != nil || fmt.Sprint(got) != fmt.Sprint(shortener.Visits{}) {
+		t.Errorf("of a deleted link is left %+v, %v", got, err)
 	}
 	if got, err := m.store.Visits(t.Context(), "one"); err != nil || got.Total() != 22 {
 		t.Errorf("%+v, %v", got, err)
