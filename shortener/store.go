@@ -66,8 +66,8 @@ type Store interface {
 	// Visited returns how many visits Visit has counted.
 	Visited(ctx context.Context, slug Slug) (int64, error)
 
-	// AddVisits adds to the visits of each link, once or, with an error, perhaps
-	// not. Links that are unknown or deleted are left out.
+	// AddVisits adds to the visits of each link, in one durable commit. Links that
+	// are unknown or deleted are left out.
 	AddVisits(ctx context.Context, visits map[Slug]Visits) error
 
 	// Visits returns what AddVisits has added up; none for an unknown link.

@@ -43,24 +43,6 @@ type Visits struct {
 // Total is how many visits were persons'.
 func (v *Visits) Total() int64 { return v.Kinds[Person] }
 
-// count adds one visit. The referrer may be empty.
-func (v *Visits) count(kind Visitor, day, referrer string) {
-	v.Kinds[kind]++
-	if kind != Person {
-		return
-	}
-	if v.Days == nil {
-		v.Days = make(map[string]int64, 1)
-	}
-	v.Days[day]++
-	if referrer != "" {
-		if v.Referrers == nil {
-			v.Referrers = make(map[string]int64, 1)
-		}
-		v.Referrers[referrer]++
-	}
-}
-
 // Add adds other visits and keeps within the bounds.
 func (v *Visits) Add(o Visits) {
 	for kind, n := range o.Kinds {
@@ -122,10 +104,10 @@ func sum(into, from map[string]int64) map[string]int64 {
 const (
 	recorderShards = 16
 	// pendingLinks bounds the links of a shard whose visits wait to be stored.
-	pendingLinks = 4096
+	pendingLinks = 1024
 	// pendingHosts bounds the referring hosts of all links of a shard that wait
 	// with them; others are added up.
-	pendingHosts = 4096
+	pendingHosts = 2048
 )
 
 // recorder adds visits up in memory until they are stored together. A visit that
@@ -133,37 +115,56 @@ const (
 type recorder struct {
 	shards [recorderShards]struct {
 		mu      sync.Mutex
-		pending map[Slug]*Visits
+		pending map[linkDay]*tally
 		hosts   int // in all of pending
 		dropped int64
 	}
 }
 
-// record counts a visit.
+// linkDay is a link on a UTC day.
+type linkDay struct {
+	slug Slug
+	day  string
+}
+
+// tally is what has been counted of one link on one day.
+type tally struct {
+	kinds     [visitors]int64
+	referrers map[string]int64
+}
+
+// record counts a visit. The referrer may be empty.
 func (r *recorder) record(slug Slug, kind Visitor, day, referrer string) {
 	s := &r.shards[shardOf(slug)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.pending[slug]
-	if v == nil {
+	t := s.pending[linkDay{slug, day}]
+	if t == nil {
 		if len(s.pending) >= pendingLinks {
 			s.dropped++
 			return
 		}
 		if s.pending == nil {
-			s.pending = make(map[Slug]*Visits)
+			s.pending = make(map[linkDay]*tally)
 		}
-		v = new(Visits)
+		t = new(tally)
 		// A copy: the text may be part of all that a request said.
-		s.pending[Slug(strings.Clone(string(slug)))] = v
+		s.pending[linkDay{Slug(strings.Clone(string(slug))), day}] = t
 	}
-	if _, known := v.Referrers[referrer]; !known && referrer != "" && kind == Person {
+	t.kinds[kind]++
+	if kind != Person || referrer == "" {
+		return
+	}
+	if _, known := t.referrers[referrer]; !known {
 		referrer = strings.Clone(referrer)
 		if s.hosts++; s.hosts > pendingHosts {
 			referrer = OtherReferrers
 		}
+		if t.referrers == nil {
+			t.referrers = make(map[string]int64, 1)
+		}
 	}
-	v.count(kind, day, referrer)
+	t.referrers[referrer]++
 }
 
 // shardOf is FNV-1a: visitors gain nothing by aiming at a shard.
@@ -186,8 +187,14 @@ func (r *recorder) take() (visits map[Slug]Visits, dropped int64) {
 		dropped += s.dropped
 		s.dropped = 0
 		s.mu.Unlock()
-		for slug, v := range pending {
-			visits[slug] = *v
+		for of, t := range pending {
+			v := Visits{Kinds: t.kinds, Referrers: t.referrers}
+			if n := t.kinds[Person]; n > 0 {
+				v.Days = map[string]int64{of.day: n}
+			}
+			sum := visits[of.slug]
+			sum.Add(v)
+			visits[of.slug] = sum
 		}
 	}
 	return visits, dropped
@@ -217,20 +224,39 @@ func (s *Service) CountVisit(slug Slug, kind Visitor, referrer string) {
 	s.visits.record(slug, kind, s.dayOfVisits(), referrer)
 }
 
-// StoreVisits stores what has been counted, and returns how many visits are lost:
-// those that found no room, and all when there is an error.
-func (s *Service) StoreVisits(ctx context.Context) (lost int64, err error) {
+// storedAtOnce is how many links' visits are stored in one commit. It is small, so
+// that nobody waits long behind one.
+const storedAtOnce = 32
+
+// StoreVisits stores what has been counted, in small commits with a pause after
+// each, and returns how many visits are lost: those that found no room, and all
+// that are left when there is an error.
+func (s *Service) StoreVisits(ctx context.Context, pause func()) (lost int64, err error) {
 	visits, lost := s.visits.take()
-	if len(visits) == 0 {
-		return lost, nil
-	}
-	if err := s.store.AddVisits(ctx, visits); err != nil {
-		for _, v := range visits {
-			for _, n := range v.Kinds {
-				lost += n
-			}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(visits)), storedAtOnce) {
+		if err == nil {
+			err = s.store.AddVisits(ctx, chosen(visits, part))
 		}
-		return lost, refusal(err)
+		if err != nil {
+			for _, slug := range part {
+				for _, n := range visits[slug].Kinds {
+					lost += n
+				}
+			}
+			continue
+		}
+		pause()
 	}
-	return lost, nil
+	if err != nil {
+		err = refusal(err)
+	}
+	return lost, err
+}
+
+func chosen(visits map[Slug]Visits, slugs []Slug) map[Slug]Visits {
+	part := make(map[Slug]Visits, len(slugs))
+	for _, slug := range slugs {
+		part[slug] = visits[slug]
+	}
+	return part
 }

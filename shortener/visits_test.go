@@ -75,14 +75,14 @@ func TestCountedVisitsAreStored(t *testing.T) {
 		})
 	}
 	for range 20 {
-		if lost, err := f.StoreVisits(t.Context()); lost != 0 || err != nil {
+		if lost, err := f.StoreVisits(t.Context(), func() {}); lost != 0 || err != nil {
 			t.Errorf("%d lost, %v", lost, err)
 		}
 	}
 	group.Wait()
 	f.clock.set(f.clock.read().AddDate(0, 0, 1))
 	f.CountVisit("first", shortener.Person, "")
-	if lost, err := f.StoreVisits(t.Context()); lost != 0 || err != nil {
+	if lost, err := f.StoreVisits(t.Context(), func() {}); lost != 0 || err != nil {
 		t.Errorf("%d lost, %v", lost, err)
 	}
 	got, err := f.store.Visits(t.Context(), "first")
@@ -104,12 +104,12 @@ func TestVisitsThatCannotBeStored(t *testing.T) {
 	for range 3 {
 		f.CountVisit("first", shortener.Person, "")
 	}
-	if lost, err := f.StoreVisits(context.Background()); lost != 3 || !errors.Is(err, shortener.ErrUnavailable) {
+	if lost, err := f.StoreVisits(context.Background(), func() {}); lost != 3 || !errors.Is(err, shortener.ErrUnavailable) {
 		t.Errorf("%d lost, %v", lost, err)
 	}
 	delete(f.store.fail, "visits")
 	f.CountVisit("first", shortener.Person, "")
-	if lost, err := f.StoreVisits(context.Background()); lost != 0 || err != nil {
+	if lost, err := f.StoreVisits(context.Background(), func() {}); lost != 0 || err != nil {
 		t.Errorf("%d lost, %v", lost, err)
 	}
 	if got, err := f.store.Visits(t.Context(), "first"); err != nil || got.Total() != 1 {
@@ -119,7 +119,7 @@ func TestVisitsThatCannotBeStored(t *testing.T) {
 	for i := range 200_000 {
 		f.CountVisit(shortener.Slug(fmt.Sprintf("flood-%d", i)), shortener.Person, "")
 	}
-	if lost, err := f.StoreVisits(context.Background()); lost < 100_000 || err != nil {
+	if lost, err := f.StoreVisits(context.Background(), func() {}); lost < 100_000 || err != nil {
 		t.Errorf("%d lost, %v", lost, err)
 	}
 }

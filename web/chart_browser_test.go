@@ -35,7 +35,7 @@ func seesItsVisits(t *testing.T, chromium context.Context) {
 		s.service.CountVisit(link.Slug, shortener.Crawler, "")
 		s.service.CountVisit(link.Slug, shortener.Head, "")
 	}
-	if lost, err := s.service.StoreVisits(t.Context()); lost != 0 || err != nil {
+	if lost, err := s.service.StoreVisits(t.Context(), func() {}); lost != 0 || err != nil {
 		t.Fatal(lost, err)
 	}
 	v.do(chromedp.Reload())

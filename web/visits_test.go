@@ -120,7 +120,7 @@ func TestStatistics(t *testing.T) {
 	}
 	s.time.advance(24 * time.Hour)
 	visit("GET", "/mine", nil)
-	if lost, err := s.service.StoreVisits(t.Context()); lost != 0 || err != nil {
+	if lost, err := s.service.StoreVisits(t.Context(), func() {}); lost != 0 || err != nil {
 		t.Fatal(lost, err)
 	}
 	wantAnswer(t, h.manage("GET", ""), http.StatusOK,

@@ -1,13 +1,10 @@
 package boltstore
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/fxamacker/cbor/v2"
 	"go.etcd.io/bbolt"
@@ -101,23 +98,11 @@ var clicksName = []byte("clicks")
 
 // AddVisits implements [shortener.Store].
 func (s *Store) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) error {
-	slugs := slices.Collect(maps.Keys(visits))
-	slices.SortFunc(slugs, func(a, b shortener.Slug) int { return bytes.Compare(s.numbers.key(a), s.numbers.key(b)) })
-	for part := range slices.Chunk(slugs, clicksAtOnce) {
-		err := s.submitLesser(ctx, func(tx *bbolt.Tx) error { return s.addVisits(tx, part, visits) }, nil)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.submitLesser(ctx, func(tx *bbolt.Tx) error { return s.addVisits(tx, visits) }, nil)
 }
 
-// clicksAtOnce bounds how many links' visits one transaction stores, and so how
-// long a creation can wait behind it.
-const clicksAtOnce = 256
-
-func (s *Store) addVisits(tx *bbolt.Tx, slugs []shortener.Slug, visits map[shortener.Slug]shortener.Visits) error {
-	for _, slug := range slugs {
+func (s *Store) addVisits(tx *bbolt.Tx, visits map[shortener.Slug]shortener.Visits) error {
+	for slug, added := range visits {
 		if _, err := s.living(tx, slug); err != nil {
 			continue // deleted meanwhile, or not to be read: there is nothing to count
 		}
@@ -129,7 +114,7 @@ func (s *Store) addVisits(tx *bbolt.Tx, slugs []shortener.Slug, visits map[short
 		if err != nil {
 			continue // what cannot be read is left for the operator to look at
 		}
-		sum.Add(visits[slug])
+		sum.Add(added)
 		raw, err := cbor.Marshal(clicksRecord{recordVersion, sum.Kinds[:], sum.Days, sum.Referrers})
 		if err != nil {
 			return torn(err)
