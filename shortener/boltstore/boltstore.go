@@ -45,6 +45,9 @@ const linksFill = 0.95
 // Options are what [Open] needs besides the file.
 type Options struct {
 	Log *slog.Logger // receives faults and recoveries of the file; nil discards them
+	// Now is the clock from which generated slugs go on after a start; without it
+	// they go on from the file alone.
+	Now func() time.Time
 
 	// For tests, with files that fail and are slow; zero values are the defaults.
 	openFile   func(string, int, os.FileMode) (*os.File, error)
@@ -89,6 +92,9 @@ func Open(path string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return numberEpoch }
+	}
 	if o.retryEvery == 0 {
 		o.retryEvery = retryEvery
 	}
@@ -115,7 +121,7 @@ func Open(path string, o Options) (*Store, error) {
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
 	}
-	if err := s.loadNumbers(time.Now()); err != nil {
+	if err := s.loadNumbers(o.Now()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is damaged: %w; restore a backup", path, err), db.Close())
 	}
 	// A file system without room for it must not keep redirects from going on.
