@@ -157,16 +157,10 @@ func (s *Store) view(read func(*bbolt.Tx) error) error {
 // Get implements [shortener.Store].
 func (s *Store) Get(ctx context.Context, slug shortener.Slug) (link shortener.Link, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		link, err = s.living(tx, slug)
-		if link.Deleted {
-			return nil // it is returned as it is
-		}
+		link, err = s.link(tx, slug)
 		return err
 	})
-	if err != nil {
-		return shortener.Link{}, err
-	}
-	return link, nil
+	return link, err
 }
 
 // Follow implements [shortener.Store].

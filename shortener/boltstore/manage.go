@@ -3,7 +3,6 @@ package boltstore
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/fxamacker/cbor/v2"
@@ -20,12 +19,12 @@ var visitsName = []byte("visits")
 // Visit implements [shortener.Store].
 func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	var link shortener.Link
-	visit := func(tx *bbolt.Tx) (err error) {
-		link, err = s.visitable(tx, slug)
-		return err
-	}
 	// A look first, which may refuse: a link that is used up costs no write.
-	if err := s.view(visit); err != nil {
+	err := s.view(func(tx *bbolt.Tx) (err error) {
+		link, _, err = s.visitable(tx, slug)
+		return err
+	})
+	if err != nil {
 		return shortener.Target{}, err
 	}
 	if link.MaxVisits == 0 {
@@ -35,12 +34,9 @@ func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Targe
 		return shortener.Target{}, fmt.Errorf("%w: %d visits of one link are waiting already", shortener.ErrUnavailable, visitsAtOnce)
 	}
 	defer s.visiting.end(slug)
-	err := s.submitLesser(ctx, func(tx *bbolt.Tx) error {
-		if err := visit(tx); err != nil {
-			return err
-		}
-		visited, err := s.visited(tx, slug)
-		if err != nil {
+	err = s.submitLesser(ctx, func(tx *bbolt.Tx) (err error) {
+		var visited int64
+		if link, visited, err = s.visitable(tx, slug); err != nil {
 			return err
 		}
 		visits, err := tx.CreateBucketIfNotExists(visitsName)
@@ -55,17 +51,17 @@ func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Targe
 	return link.Target(), nil
 }
 
-// visitable returns the link unless it is used up.
-func (s *Store) visitable(tx *bbolt.Tx, slug shortener.Slug) (shortener.Link, error) {
-	link, err := s.living(tx, slug)
+// visitable returns the link and its counted visits, unless it is used up.
+func (s *Store) visitable(tx *bbolt.Tx, slug shortener.Slug) (link shortener.Link, visited int64, err error) {
+	link, err = s.living(tx, slug)
 	if err != nil || link.MaxVisits == 0 {
-		return link, err
+		return link, 0, err
 	}
-	visited, err := s.visited(tx, slug)
+	visited, err = s.visited(tx, slug)
 	if err == nil && visited >= link.MaxVisits {
 		err = shortener.ErrGone
 	}
-	return link, err
+	return link, visited, err
 }
 
 // Visited implements [shortener.Store].
@@ -175,8 +171,9 @@ func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
 }
 
 // replace puts another link in the place of one that is not deleted.
-func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shortener.Link) shortener.Link) (link shortener.Link, err error) {
-	err = s.submitLesser(ctx, func(tx *bbolt.Tx) error {
+func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shortener.Link) shortener.Link) (shortener.Link, error) {
+	var link shortener.Link // the writer's, until the outcome is known
+	err := s.submitLesser(ctx, func(tx *bbolt.Tx) error {
 		before, err := s.living(tx, slug)
 		if err != nil {
 			return err
@@ -212,13 +209,24 @@ func (s *Store) forgetVisits(tx *bbolt.Tx, slug shortener.Slug) error {
 }
 
 // living returns the link unless it is deleted.
-func (s *Store) living(tx *bbolt.Tx, slug shortener.Slug) (link shortener.Link, err error) {
-	err = s.recordIn(tx, slug, func(raw []byte) error {
-		link, err = decodeLink(raw)
-		return errors.Join(err, isOf(slug, string(link.Slug)))
-	})
+func (s *Store) living(tx *bbolt.Tx, slug shortener.Slug) (shortener.Link, error) {
+	link, err := s.link(tx, slug)
 	if err == nil && link.Deleted {
 		err = shortener.ErrGone
 	}
 	return link, err
+}
+
+// link returns what is kept under the slug, a tombstone too.
+func (s *Store) link(tx *bbolt.Tx, slug shortener.Slug) (link shortener.Link, err error) {
+	err = s.recordIn(tx, slug, func(raw []byte) error {
+		if link, err = decodeLink(raw); err != nil {
+			return err
+		}
+		return isOf(slug, string(link.Slug))
+	})
+	if err != nil {
+		return shortener.Link{}, err
+	}
+	return link, nil
 }

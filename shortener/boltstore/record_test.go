@@ -75,20 +75,23 @@ func TestUnreadableRecords(t *testing.T) {
 func TestRecordOfAnotherSlug(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, Options{})
-	raw, err := encodeLink(shortener.Link{Slug: "theirs", Destination: "https://example.org/", CreatedAt: noon})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.submit(t.Context(), func(tx *bbolt.Tx) error { return tx.Bucket(linksName).Put([]byte("ours"), raw) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if link, err := s.Get(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
-		t.Errorf("%+v, %v", link, err)
-	}
-	for range 2 { // it is not kept for the next visit either
-		if target, err := s.Follow(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
-			t.Errorf("%+v, %v", target, err)
+	link := shortener.Link{Slug: "theirs", Destination: "https://example.org/", CreatedAt: noon}
+	for _, kept := range []shortener.Link{link, link.Tombstone()} {
+		raw, err := encodeLink(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.submit(t.Context(), func(tx *bbolt.Tx) error { return tx.Bucket(linksName).Put([]byte("ours"), raw) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if link, err := s.Get(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
+			t.Errorf("%+v, %v", link, err)
+		}
+		for range 2 { // it is not kept for the next visit either
+			if target, err := s.Follow(t.Context(), "ours"); err == nil || !strings.Contains(err.Error(), "theirs") {
+				t.Errorf("%+v, %v", target, err)
+			}
 		}
 	}
 }

@@ -106,10 +106,7 @@ func (s *Store) write() {
 		case op := <-s.queue:
 			sweeping = s.commit(s.gather(op)) || sweeping
 			continue
-		default:
-		}
-		select {
-		case op := <-s.lesser:
+		case op := <-s.lesser: // which takes the creations that wait along
 			sweeping = s.commit(s.gather(op)) || sweeping
 			continue
 		default:
