@@ -11,7 +11,7 @@ import (
 // many kilobytes.
 func TestRecorderHoldsNoRequests(t *testing.T) {
 	t.Parallel()
-	var r recorder
+	r := newRecorder()
 	request := strings.Repeat("z", 100) + "my-slug" + "host.example" + strings.Repeat("z", 100)
 	slug, host := Slug(request[100:107]), request[107:119]
 	r.record(slug, Person, "2026-11-29", host)
@@ -34,7 +34,7 @@ func TestRecorderHoldsNoRequests(t *testing.T) {
 // A flood of hosts is bounded over all links, and every visit is counted.
 func TestRecorderBoundsHosts(t *testing.T) {
 	t.Parallel()
-	var r recorder
+	r := newRecorder()
 	const links, hosts = 100, 2000
 	for i := range links * hosts {
 		r.record(Slug(fmt.Sprint("link-", i%links)), Person, "2026-11-29", fmt.Sprintf("h%d.example", i))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"snip/quota"
@@ -33,8 +32,7 @@ type Service struct {
 	destinations Destinations
 	slugs        slugRules
 	refused      *quota.Refusals
-	visits       recorder
-	today        atomic.Pointer[dayOfVisits]
+	visits       *recorder
 	now          func() time.Time
 }
 
@@ -46,6 +44,7 @@ func New(c Config) *Service {
 		destinations: c.Destinations,
 		slugs:        newSlugRules(c.Reserved),
 		refused:      quota.NewRefusals(),
+		visits:       newRecorder(),
 		now:          c.Now,
 	}
 }

@@ -3,6 +3,7 @@ package shortener
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -113,6 +114,7 @@ const (
 // recorder adds visits up in memory until they are stored together. A visit that
 // finds no room is dropped: counting never holds a redirect up.
 type recorder struct {
+	seed   maphash.Seed
 	shards [recorderShards]struct {
 		mu      sync.Mutex
 		pending map[linkDay]*tally
@@ -120,6 +122,8 @@ type recorder struct {
 		dropped int64
 	}
 }
+
+func newRecorder() *recorder { return &recorder{seed: maphash.MakeSeed()} }
 
 // linkDay is a link on a UTC day.
 type linkDay struct {
@@ -135,7 +139,7 @@ type tally struct {
 
 // record counts a visit. The referrer may be empty.
 func (r *recorder) record(slug Slug, kind Visitor, day, referrer string) {
-	s := &r.shards[shardOf(slug)]
+	s := &r.shards[maphash.String(r.seed, string(slug))%recorderShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.pending[linkDay{slug, day}]
@@ -167,15 +171,6 @@ func (r *recorder) record(slug Slug, kind Visitor, day, referrer string) {
 	t.referrers[referrer]++
 }
 
-// shardOf is FNV-1a: visitors gain nothing by aiming at a shard.
-func shardOf(slug Slug) uint32 {
-	hash := uint32(2166136261)
-	for i := range len(slug) {
-		hash = (hash ^ uint32(slug[i])) * 16777619
-	}
-	return hash % recorderShards
-}
-
 // take returns what has been recorded, and how many visits were dropped.
 func (r *recorder) take() (visits map[Slug]Visits, dropped int64) {
 	visits = make(map[Slug]Visits)
@@ -200,28 +195,11 @@ func (r *recorder) take() (visits map[Slug]Visits, dropped int64) {
 	return visits, dropped
 }
 
-// dayOfVisits spares most visits the making of a label.
-type dayOfVisits struct {
-	number int64 // days since 1970
-	label  string
-}
-
-func (s *Service) dayOfVisits() string {
-	now := s.now()
-	number := now.Unix() / (24 * 60 * 60)
-	if day := s.today.Load(); day != nil && day.number == number {
-		return day.label
-	}
-	day := &dayOfVisits{number, quota.DayOf(now).Label}
-	s.today.Store(day)
-	return day.label
-}
-
 // CountVisit counts a visit in memory. The referrer is the host of the page that
 // the visitor came from, or empty. It costs a redirect next to nothing and cannot
 // fail; what it counts is lost with the process unless StoreVisits comes first.
 func (s *Service) CountVisit(slug Slug, kind Visitor, referrer string) {
-	s.visits.record(slug, kind, s.dayOfVisits(), referrer)
+	s.visits.record(slug, kind, quota.DayOf(s.now()).Label, referrer)
 }
 
 // storedAtOnce is how many links' visits are stored in one commit. It is small, so
