@@ -2,12 +2,10 @@ package web
 
 import (
 	"bufio"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,44 +13,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"snip/quota"
 	"snip/shortener"
 )
 
 // app is the origin that is listed.
 const app = "https://app.example"
 
-// newCORSSite is newSite with listed origins, https://s.example and a throttle
-// of one link per hour when it is throttled.
+// newCORSSite is newSite with listed origins, and a throttle of one link per hour
+// when it is throttled.
 func newCORSSite(t *testing.T, throttled bool, origins ...string) *site {
 	t.Helper()
-	s := newSite(t, siteSetup{})
-	public := &url.URL{Scheme: "https", Host: "s.example"}
-	destinations, err := shortener.NewDestinations(public, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := Config{
-		Service: shortener.New(shortener.Config{
-			Store: s.store, Policy: quota.Policy{Client: 50}, Destinations: destinations,
-			Reserved: ReservedSlugs(public), Now: s.time.now,
-		}),
-		PublicURL:   public,
-		CORSOrigins: origins,
-		Log:         slog.New(slog.NewTextHandler(s.log, nil)),
-		Now:         s.time.now,
-	}
+	c := siteSetup{cors: origins}
 	if throttled {
-		c.Throttle, err = quota.NewThrottle(quota.ThrottleConfig{Every: time.Hour, Burst: 1, Clients: 64, Now: s.time.now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c.every, c.burst = time.Hour, 1
 	}
-	if s.Handler, err = New(c); err != nil {
-		t.Fatal(err)
-	}
-	s.Handler = described(t, "", s.Handler)
-	return s
+	return newSite(t, c)
 }
 
 // Every answer of the API may be read by a page of a listed origin, refusals

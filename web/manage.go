@@ -76,23 +76,20 @@ func statisticsOf(v shortener.Visits) statistics {
 func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept, Authorization")
 	slug, _ := shortener.ParseSlug(strings.TrimPrefix(r.URL.Path, "/api/links/"))
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		token, err := bearer(r)
-		if err != nil {
-			return err
-		}
-		managed, err := s.service.Manage(r.Context(), slug, token)
-		if err != nil {
-			return err
-		}
-		return s.writeManaged(w, r, managed)
-	}
-	if s.crossOrigin.Check(r) != nil {
+	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if !reading && s.crossOrigin.Check(r) != nil {
 		return foreignPage()
 	}
 	token, err := bearer(r)
 	if err != nil {
 		return err
+	}
+	if reading {
+		managed, err := s.service.Manage(r.Context(), slug, token)
+		if err != nil {
+			return err
+		}
+		return s.writeManaged(w, r, managed)
 	}
 	// Changes cost no quota, but the writer's time: they have a throttle of their
 	// own, so that one token cannot take it from everybody's creations.
@@ -163,6 +160,8 @@ func (o *optional[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return json.UnmarshalDecode(d, &o.value)
 }
 
+func (o optional[T]) null() bool { return o.given && o.value == nil }
+
 // changedFields are those of a link that can be changed.
 type changedFields struct {
 	URL          optional[string] `json:"url"`
@@ -191,23 +190,25 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 		return shortener.Changed{}, err
 	}
 	var f changedFields
-	if err := parseJSON(body, &f); err != nil {
+	err = parseJSON(body, &f)
+	switch {
+	case err != nil:
+	case f.URL.null():
+		err = mustBe("url")
+	case f.ForwardQuery.null():
+		err = mustBe("forward_query")
+	}
+	if err != nil {
 		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", err)
-	}
-	if f.URL.given && f.URL.value == nil {
-		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", mustBe("url"))
-	}
-	if f.ForwardQuery.given && f.ForwardQuery.value == nil {
-		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", mustBe("forward_query"))
 	}
 	c := shortener.Changed{
 		URL:          f.URL.value,
 		ExpiresAt:    f.ExpiresAt.value,
 		MaxVisits:    f.MaxVisits.value,
-		AnyVisits:    f.MaxVisits.given && f.MaxVisits.value == nil,
+		AnyVisits:    f.MaxVisits.null(),
 		ForwardQuery: f.ForwardQuery.value,
 	}
-	if f.ExpiresAt.given && c.ExpiresAt == nil {
+	if f.ExpiresAt.null() {
 		c.ExpiresAt = new(string)
 	}
 	return c, nil

@@ -49,6 +49,9 @@ type social struct{ Title, Description string }
 // Asset returns the path of a file of package static.
 func (f frame) Asset(name string) string { return f.Prefix + "/-/" + name }
 
+// Picture returns the path of a link's QR code.
+func (f frame) Picture(slug shortener.Slug) string { return f.Prefix + "/" + string(slug) + "/qr.svg" }
+
 // page returns the frame of one page.
 func (f frame) page(title string, unlisted, script bool) frame {
 	f.Title, f.Unlisted, f.Script = title, unlisted, script
@@ -143,14 +146,11 @@ func (p *pages) result(w io.Writer, v resultPage) error {
 		Card: card{
 			ShortURL:    v.ShortURL,
 			Destination: v.Link.Destination,
+			Ends:        endOf(v.Link.ExpiresAt),
 			MaxVisits:   v.Link.MaxVisits,
 			ManageURL:   fmt.Sprintf("%s/-/manage#%s.%s", p.frame.Prefix, v.Link.Slug, v.Token),
-			Picture:     fmt.Sprintf("%s/%s/qr.svg", p.frame.Prefix, v.Link.Slug),
+			Picture:     p.frame.Picture(v.Link.Slug),
 		},
-	}
-	if !v.Link.ExpiresAt.IsZero() {
-		ends := dated(v.Link.ExpiresAt)
-		data.Card.Ends = &ends
 	}
 	return p.templates.ExecuteTemplate(w, "result", data)
 }

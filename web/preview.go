@@ -75,6 +75,7 @@ func previewed(path string) string {
 
 // previewPage is what the page shows of a link.
 type previewPage struct {
+	Slug     shortener.Slug
 	ShortURL string
 	Limited  bool // hides the destination
 	Host     shortener.PlainHost
@@ -82,19 +83,19 @@ type previewPage struct {
 	Made     string  // a day in UTC
 	Ends     *clock  // nil is never
 	Visits   string  // such as "3 visits"; empty where they cannot be told
-	QR       string  // path of the picture, below the prefix
 }
 
 func previewOf(link shortener.Link, short string) previewPage {
-	v := previewPage{ShortURL: short, Limited: link.MaxVisits > 0, Made: link.CreatedAt.UTC().Format("2 January 2006"),
-		QR: "/" + string(link.Slug) + "/qr.svg"}
+	v := previewPage{
+		Slug:     link.Slug,
+		ShortURL: short,
+		Limited:  link.MaxVisits > 0,
+		Made:     link.CreatedAt.UTC().Format("2 January 2006"),
+		Ends:     endOf(link.ExpiresAt),
+	}
 	if !v.Limited {
 		v.Host = shortener.PlainHostOf(link.Destination)
 		v.Address = pieces(link.Destination)
-	}
-	if !link.ExpiresAt.IsZero() {
-		ends := dated(link.ExpiresAt)
-		v.Ends = &ends
 	}
 	return v
 }

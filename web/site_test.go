@@ -41,6 +41,7 @@ type siteSetup struct {
 	proxies  []string
 	header   string
 	redirect int
+	cors     []string // listed origins
 }
 
 func newSite(t testing.TB, c siteSetup) *site {
@@ -73,6 +74,7 @@ func newSite(t testing.TB, c siteSetup) *site {
 		Service:        s.service,
 		Rules:          Rules{Daily: policy.Client, Every: c.every},
 		PublicURL:      public,
+		CORSOrigins:    c.cors,
 		Contact:        c.contact,
 		ClientIPHeader: c.header,
 		RedirectStatus: c.redirect,

@@ -59,6 +59,7 @@ type server struct {
 	now            func() time.Time
 	log            *slog.Logger
 
+	description []byte // of the interface
 	pages       *pages
 	assets      map[string]asset
 	clients     clientFinder
@@ -122,6 +123,7 @@ func New(c Config) (http.Handler, error) {
 		redirectStatus: c.RedirectStatus,
 		now:            c.Now,
 		log:            c.Log,
+		description:    describe(shortBase(c.PublicURL)),
 		pages:          pages,
 		assets:         assets,
 		clients:        newClientFinder(c.TrustedProxies, c.ClientIPHeader),

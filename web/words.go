@@ -57,7 +57,11 @@ func timeOfDay(t time.Time) clock {
 	return clock{ISO: t.Format(time.RFC3339), UTC: t.Format("15:04\u00a0UTC")}
 }
 
-func dated(t time.Time) clock {
+// endOf is an instant with its day, or nil for the zero time, which is never.
+func endOf(t time.Time) *clock {
+	if t.IsZero() {
+		return nil
+	}
 	t = t.UTC()
-	return clock{ISO: t.Format(time.RFC3339), UTC: t.Format("2 January 2006 at 15:04\u00a0UTC")}
+	return &clock{ISO: t.Format(time.RFC3339), UTC: t.Format("2 January 2006 at 15:04\u00a0UTC")}
 }
