@@ -38,6 +38,10 @@ func limits() []mutant {
 
 		{fault: "the network level is skipped", file: policy, test: "TestPolicyCharges",
 			from: "if p.Network > 0 {", to: "if p.Network < 0 {"},
+		{fault: "a key is limited as an address is", file: policy, test: "TestPolicyCharges",
+			from: "p.Client, p.Network = key.Limit, 0", to: "p.Network = 0"},
+		{fault: "a key is in a network", file: policy, test: "TestPolicyCharges",
+			from: "p.Client, p.Network = key.Limit, 0", to: "p.Client = key.Limit"},
 		{fault: "the client level is skipped", file: policy, test: "TestPolicyCharges",
 			from: "if p.Client > 0 {", to: "if p.Client < 0 {"},
 		{fault: "the service level is skipped where a network level is on", file: policy, test: "TestPolicyCharges",
@@ -48,7 +52,7 @@ func limits() []mutant {
 			from: "if widest > p.Service-p.Newcomers {", to: "if widest > p.Service {"},
 
 		{fault: "a subject is the plain address", file: client, test: "TestSubject",
-			from: "mac := hmac.New(sha256.New, s[:])\n", to: "if true {\n\t\treturn Subject(prefix.String())\n\t}\n\tmac := hmac.New(sha256.New, s[:])\n"},
+			from: "mac := hmac.New(sha256.New, s[:])\n", to: "if true {\n\t\treturn Subject(name)\n\t}\n\tmac := hmac.New(sha256.New, s[:])\n"},
 		{fault: "a subject is a hash without the secret", file: client, test: "TestSubject",
 			from: "hmac.New(sha256.New, s[:])", to: "hmac.New(sha256.New, nil)"},
 		{fault: "two levels share a subject", file: client, test: "TestSubject",
@@ -76,7 +80,7 @@ func limits() []mutant {
 		{fault: "an evicted client's bucket is made anew", file: throttle, test: "TestThrottleEviction",
 			from: "if s.buckets[i] == nil {", to: "if s.buckets[i] == nil || s.keys[i] != k {"},
 		{fault: "the clients of one network fill every set", file: throttle, test: "TestThrottleSets",
-			from: "keyOf(c.Network().Addr()))\n", to: "keyOf(c.prefix.Addr()))\n"},
+			from: "maphash.Comparable(t.seed, networkKeyOf(c))", to: "maphash.Comparable(t.seed, keyOf(c))"},
 		{fault: "the throttle's time goes back", file: throttle, test: "TestThrottleClockSteps",
 			from: "if t := now(); t.After(s.last) {", to: "if t := now(); true {"},
 		{fault: "the clock is read before the lock", file: throttle, test: "TestThrottleConcurrent",

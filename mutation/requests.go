@@ -8,8 +8,9 @@ func requests() []mutant {
 		create  = "web/create.go"
 		problem = "web/problem.go"
 		ip      = "web/clientip.go"
+		shown   = "web/authorization.go"
 
-		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait}}\n\t}\n"
+		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait, who: who}}\n\t}\n"
 		read      = "\twanted, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, typed: wanted}\n\t}\n"
 	)
 	return []mutant{
@@ -38,6 +39,17 @@ func requests() []mutant {
 			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "s.throttle.Wait(who)"},
 		{fault: "a full client is told to wait for the day alone", file: create, test: "TestRetryAfterIsTrue",
 			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "exceeded.Usage.ResetAt.Sub(s.now())"},
+
+		{fault: "a key that is not known pays as its address", file: shown, test: "TestUnknownKey",
+			from: "\tcase shown:\n\t\tkey, ok := s.service.FindKey(text)\n\t\tif !ok {", to: "\tcase shown:\n\t\tkey, ok := s.service.FindKey(text)\n\t\tif !ok && text == \"\" {"},
+		{fault: "a private instance is open", file: shown, test: "TestPrivateInstance",
+			from: "case s.keysOnly:", to: "case s.keysOnly && shown:"},
+		{fault: "a key manages every link", file: "shortener/manage.go", test: "TestKeyHoldsItsLinks",
+			from: "h.Key != 0 && l.Key == h.Key", to: "h.Key != 0"},
+		{fault: "no key manages the links of none", file: "shortener/manage.go", test: "TestKeyHoldsItsLinks",
+			from: "h.Key != 0 && l.Key == h.Key", to: "l.Key == h.Key"},
+		{fault: "a revoked key stays in memory", file: "shortener/key.go", test: "TestKeyHoldsItsLinks",
+			from: "\ts.keys.Store(&byHash)\n", to: "\tif len(byHash) > len(*s.keys.Load()) {\n\t\ts.keys.Store(&byHash)\n\t}\n"},
 
 		{fault: "Retry-After is rounded down", file: "web/words.go", test: "TestRetryAfterIsTrue",
 			from: "int64((wait+time.Second-1)/time.Second)", to: "int64(wait/time.Second)"},

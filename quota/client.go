@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"net/netip"
 )
 
@@ -19,11 +21,40 @@ const (
 // address of the real caller.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Client is who pays: an IPv4 address or an IPv6 /64. It is comparable, and the
-// zero Client is nobody.
+// Key is what an operator has granted: whoever holds it is a client of its own,
+// with a limit of its own, wherever it calls from.
+type Key struct {
+	ID    KeyID
+	Limit int64 // units per window, at least 1
+}
+
+// KeyID tells keys apart. The zero KeyID is no key's.
+type KeyID uint64
+
+// NewKeyID returns a random id.
+func NewKeyID() KeyID {
+	var b [8]byte
+	for {
+		rand.Read(b[:]) // never fails: it ends the program instead
+		if id := KeyID(binary.BigEndian.Uint64(b[:])); id != 0 {
+			return id
+		}
+	}
+}
+
+// String returns the id as 16 hexadecimal digits.
+func (id KeyID) String() string { return fmt.Sprintf("%016x", uint64(id)) }
+
+// Client is who pays: an IPv4 address, an IPv6 /64, or a key. It is comparable,
+// and the zero Client is nobody. A key with another limit is another Client, but
+// has the same subject and the same bucket in a [Throttle].
 type Client struct {
 	prefix netip.Prefix
+	key    Key
 }
+
+// ClientOfKey returns the client that holds a key.
+func ClientOfKey(k Key) Client { return Client{key: k} }
 
 // ClientOf returns the client behind an address: IPv4-mapped and NAT64 forms
 // are read as their IPv4 address, a zone is dropped, the rest is masked.
@@ -36,17 +67,32 @@ func ClientOf(addr netip.Addr) Client {
 	return Client{prefix: mask(addr, clientBits4, clientBits6)}
 }
 
-// Network returns the IPv4 /24 or IPv6 /48 that the client is in.
+// Key returns the client's key; the zero Key is none.
+func (c Client) Key() Key { return c.key }
+
+// Network returns the IPv4 /24 or IPv6 /48 that the client is in. A key is in
+// none: that is the zero Prefix.
 func (c Client) Network() netip.Prefix {
 	return mask(c.prefix.Addr(), networkBits4, networkBits6)
 }
 
-// String returns the masked address, for an operator's eyes. It is not stored.
-func (c Client) String() string { return c.prefix.String() }
+// String returns the masked address or the key's id, for an operator's eyes. It
+// is not stored.
+func (c Client) String() string {
+	if c.key.ID != 0 {
+		return "key " + c.key.ID.String()
+	}
+	return c.prefix.String()
+}
 
 // Creator returns the subject that a record keeps of who made it, the same as
 // the client level charges.
-func (c Client) Creator(secret Secret) Subject { return secret.Subject(LevelClient, c.prefix) }
+func (c Client) Creator(secret Secret) Subject {
+	if c.key.ID != 0 {
+		return secret.subject(LevelClient, []byte(c.String()))
+	}
+	return secret.Subject(LevelClient, c.prefix)
+}
 
 func mask(addr netip.Addr, bits4, bits6 int) netip.Prefix {
 	bits := bits6
@@ -77,7 +123,13 @@ const subjectSize = 16
 
 // Subject returns who is charged at the level for a demand from prefix.
 func (s Secret) Subject(level Level, prefix netip.Prefix) Subject {
+	return s.subject(level, prefix.AppendTo(nil))
+}
+
+// subject keys a name, which no two kinds of client share.
+func (s Secret) subject(level Level, name []byte) Subject {
 	mac := hmac.New(sha256.New, s[:])
-	mac.Write(prefix.AppendTo(append([]byte(level), ' ')))
+	mac.Write(append([]byte(level), ' '))
+	mac.Write(name)
 	return Subject(mac.Sum(nil)[:subjectSize])
 }

@@ -1,10 +1,12 @@
 package quota_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"snip/quota"
 )
@@ -123,5 +125,43 @@ func TestSubject(t *testing.T) {
 	}
 	if len(subject) != 16 || strings.Contains(string(subject), "192.0.2") {
 		t.Errorf("the subject is %q, want 16 bytes without the address", subject)
+	}
+}
+
+// A key is one client wherever it calls from and whatever its limit, and none that
+// an address could be.
+func TestClientOfKey(t *testing.T) {
+	t.Parallel()
+	secret := quota.NewSecret()
+	key := quota.Key{ID: quota.NewKeyID(), Limit: 500}
+	c, raised := quota.ClientOfKey(key), quota.ClientOfKey(quota.Key{ID: key.ID, Limit: 900})
+	if c.Key() != key || c.Network().IsValid() || c.String() != "key "+key.ID.String() || len(key.ID.String()) != 16 {
+		t.Errorf("%v has the key %v in %v", c, c.Key(), c.Network())
+	}
+	if c.Creator(secret) != raised.Creator(secret) || len(c.Creator(secret)) != 16 {
+		t.Error("another limit makes another subject")
+	}
+	others := []quota.Client{{}, client(t, "1.2.3.4"), quota.ClientOfKey(quota.Key{ID: key.ID + 1, Limit: 500})}
+	// An address whose bits are the id's.
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], uint64(key.ID))
+	others = append(others, quota.ClientOf(netip.AddrFrom16(b)))
+	throttle, err := quota.NewThrottle(quota.ThrottleConfig{Every: time.Hour, Burst: 1, Clients: 64, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := throttle.Allow(c); !ok {
+		t.Error("a key's first demand is refused")
+	}
+	if _, ok := throttle.Allow(raised); ok {
+		t.Error("another limit makes another bucket")
+	}
+	for _, other := range others {
+		if other == c || other.Creator(secret) == c.Creator(secret) {
+			t.Errorf("%v is taken for %v", other, c)
+		}
+		if _, ok := throttle.Allow(other); !ok {
+			t.Errorf("%v pays for %v", other, c)
+		}
 	}
 }

@@ -44,6 +44,15 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
+// For returns the limits as they are for who: a key has its own in place of a
+// client's, and is in no network.
+func (p Policy) For(who Client) Policy {
+	if key := who.Key(); key.ID != 0 {
+		p.Client, p.Network = key.Limit, 0
+	}
+	return p
+}
+
 // Charges turns the policy into the charges for a demand of cost units by who
 // within w, the widest level first. The secret is that of the UTC day.
 func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charge {
@@ -57,6 +66,7 @@ func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charg
 			ResetAt:  w.End,
 		})
 	}
+	p = p.For(who)
 	if p.Service > 0 {
 		reserved := p.Newcomers
 		if p.Network == 0 && p.Client == 0 {
@@ -68,7 +78,7 @@ func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charg
 		add(LevelNetwork, secret.Subject(LevelNetwork, who.Network()), p.Network, 0)
 	}
 	if p.Client > 0 {
-		add(LevelClient, secret.Subject(LevelClient, who.prefix), p.Client, 0)
+		add(LevelClient, who.Creator(secret), p.Client, 0)
 	}
 	return charges
 }

@@ -115,32 +115,41 @@ func TestPolicyCharges(t *testing.T) {
 		}
 	}
 	network := secret.Subject(quota.LevelNetwork, who.Network())
+	key := quota.ClientOfKey(quota.Key{ID: 7, Limit: 500})
 	rows := []struct {
 		name   string
+		who    quota.Client
 		policy quota.Policy
 		want   []quota.Charge
 	}{
-		{"all levels, the widest first", defaults, []quota.Charge{
+		{"a key has its own limit and no network", key, defaults, []quota.Charge{
+			charge(quota.LevelService, "", 1000, 100),
+			charge(quota.LevelClient, key.Creator(secret), 500, 0),
+		}},
+		{"a key is limited where addresses are not", key, quota.Policy{}, []quota.Charge{
+			charge(quota.LevelClient, key.Creator(secret), 500, 0),
+		}},
+		{"all levels, the widest first", who, defaults, []quota.Charge{
 			charge(quota.LevelService, "", 1000, 100),
 			charge(quota.LevelNetwork, network, 250, 0),
 			charge(quota.LevelClient, who.Creator(secret), 50, 0),
 		}},
-		{"client alone", quota.Policy{Client: 50, Newcomers: 100}, []quota.Charge{
+		{"client alone", who, quota.Policy{Client: 50, Newcomers: 100}, []quota.Charge{
 			charge(quota.LevelClient, who.Creator(secret), 50, 0),
 		}},
-		{"without the network", quota.Policy{Client: 50, Service: 1000, Newcomers: 100}, []quota.Charge{
+		{"without the network", who, quota.Policy{Client: 50, Service: 1000, Newcomers: 100}, []quota.Charge{
 			charge(quota.LevelService, "", 1000, 100),
 			charge(quota.LevelClient, who.Creator(secret), 50, 0),
 		}},
-		{"the service alone: nobody to tell apart, so no reserve", quota.Policy{Service: 1000, Newcomers: 100}, []quota.Charge{
+		{"the service alone: nobody to tell apart, so no reserve", who, quota.Policy{Service: 1000, Newcomers: 100}, []quota.Charge{
 			charge(quota.LevelService, "", 1000, 0),
 		}},
-		{"everything off", quota.Policy{}, []quota.Charge{}},
+		{"everything off", who, quota.Policy{}, []quota.Charge{}},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(row.want, row.policy.Charges(who, secret, day, 2)); diff != "" {
+			if diff := cmp.Diff(row.want, row.policy.Charges(row.who, secret, day, 2)); diff != "" {
 				t.Errorf("charges (-want +got):\n%s", diff)
 			}
 		})

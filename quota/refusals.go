@@ -11,7 +11,8 @@ const refusalSlots = 1 << 14
 // Refusals remembers which clients have been refused a demand of one unit, so
 // that a script which goes on asking costs no look at the counters. Within a
 // window counters only grow and limits stay, so whoever was refused once is
-// refused until the window ends; whatever raises a limit must forget all.
+// refused until the window ends; whatever raises a limit must forget all, but for
+// a key's own, which makes it another [Client].
 //
 // It refuses and never admits, and it may forget: a client's slot is its hash,
 // keyed anew in each table, and goes to whoever was refused last. The methods may
@@ -44,5 +45,5 @@ func (r *Refusals) Find(c Client, period string) *ExceededError {
 }
 
 func (r *Refusals) slot(c Client) *atomic.Pointer[remembered] {
-	return &r.slots[maphash.Comparable(r.seed, keyOf(c.prefix.Addr()))%refusalSlots]
+	return &r.slots[maphash.Comparable(r.seed, keyOf(c))%refusalSlots]
 }

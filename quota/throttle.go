@@ -106,7 +106,7 @@ func (t *Throttle) Allow(c Client) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.instant(t.now)
-	bucket := s.claim(keyOf(c.prefix.Addr()), t, now)
+	bucket := s.claim(keyOf(c), t, now)
 	if bucket.AllowN(now, 1) {
 		return 0, true
 	}
@@ -123,7 +123,7 @@ func (t *Throttle) Wait(c Client) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.instant(t.now)
-	bucket := s.buckets[s.pick(keyOf(c.prefix.Addr()), t, now)]
+	bucket := s.buckets[s.pick(keyOf(c), t, now)]
 	if bucket == nil {
 		return 0
 	}
@@ -131,7 +131,7 @@ func (t *Throttle) Wait(c Client) time.Duration {
 }
 
 func (t *Throttle) setOf(c Client) *throttleSet {
-	h := maphash.Comparable(t.seed, keyOf(c.Network().Addr()))
+	h := maphash.Comparable(t.seed, networkKeyOf(c))
 	return &t.sets[h%uint64(len(t.sets))]
 }
 
@@ -223,14 +223,32 @@ func (s *throttleSet) claim(k throttleKey, t *Throttle, now time.Time) *rate.Lim
 	return s.buckets[i]
 }
 
-// throttleKey is a masked address without the pointer that a netip.Addr has, so
-// that a full table gives the garbage collector nothing to follow in its keys.
+// throttleKey is a client without the pointer that a netip.Addr has, so that a
+// full table gives the garbage collector nothing to follow in its keys.
 type throttleKey struct {
-	high uint64 // IPv4: the address; IPv6: the upper half, all that a mask leaves
+	high uint64 // IPv4: the address; IPv6: the upper half, all that a mask leaves; else the key's id
 	bits uint8  // of the address family; 0 for nobody
 }
 
-func keyOf(addr netip.Addr) throttleKey {
+// keyBits stands for a key, which has no address.
+const keyBits = 1
+
+func keyOf(c Client) throttleKey {
+	if id := c.key.ID; id != 0 {
+		return throttleKey{high: uint64(id), bits: keyBits}
+	}
+	return addrKeyOf(c.prefix.Addr())
+}
+
+// networkKeyOf is the network's; a key is its own.
+func networkKeyOf(c Client) throttleKey {
+	if c.key.ID != 0 {
+		return keyOf(c)
+	}
+	return addrKeyOf(c.Network().Addr())
+}
+
+func addrKeyOf(addr netip.Addr) throttleKey {
 	k := throttleKey{bits: uint8(addr.BitLen())}
 	switch {
 	case addr.Is4():

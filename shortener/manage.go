@@ -3,6 +3,8 @@ package shortener
 import (
 	"context"
 	"errors"
+
+	"snip/quota"
 )
 
 // Managed is a link with what only its holder may know.
@@ -10,6 +12,18 @@ type Managed struct {
 	Link    Link
 	Visited int64 // visits counted of a link that has a limit of them
 	Visits  Visits
+}
+
+// Holder is who may read, change and delete a link: whoever has its token, or the
+// key that made it.
+type Holder struct {
+	Token Token
+	Key   quota.KeyID // the zero id is none
+}
+
+// holds reports whether the link is the holder's.
+func (h Holder) holds(l Link) bool {
+	return l.Token.matches(h.Token) || h.Key != 0 && l.Key == h.Key
 }
 
 // Changed is what a holder asks to change; nil leaves a field as it is.
@@ -47,10 +61,10 @@ func (s *Service) Visits(ctx context.Context, slug Slug) (Visits, error) {
 	return s.store.Visits(ctx, slug)
 }
 
-// Manage returns the link to the holder of its token. The errors are
+// Manage returns the link to its holder. The errors are
 // [ErrNotYours], [ErrGone] for one that was deleted, or the store's.
-func (s *Service) Manage(ctx context.Context, slug Slug, token Token) (Managed, error) {
-	link, err := s.owned(ctx, slug, token)
+func (s *Service) Manage(ctx context.Context, slug Slug, who Holder) (Managed, error) {
+	link, err := s.owned(ctx, slug, who)
 	if err != nil {
 		return Managed{}, err
 	}
@@ -68,11 +82,11 @@ func (s *Service) managed(ctx context.Context, link Link) (m Managed, err error)
 	return m, nil
 }
 
-// Change changes the link for the holder of its token. A new destination passes
+// Change changes the link for its holder. A new destination passes
 // every rule that a new link's does. The errors are those of Manage, or an
 // [*InvalidError]; nothing is charged and nothing given back.
-func (s *Service) Change(ctx context.Context, slug Slug, token Token, wanted Changed) (Managed, error) {
-	if _, err := s.owned(ctx, slug, token); err != nil {
+func (s *Service) Change(ctx context.Context, slug Slug, who Holder, wanted Changed) (Managed, error) {
+	if _, err := s.owned(ctx, slug, who); err != nil {
 		return Managed{}, err
 	}
 	change, err := s.parseChange(wanted)
@@ -86,23 +100,23 @@ func (s *Service) Change(ctx context.Context, slug Slug, token Token, wanted Cha
 	return s.managed(ctx, link)
 }
 
-// Delete deletes the link for the holder of its token: its slug leads nowhere from
+// Delete deletes the link for its holder: its slug leads nowhere from
 // now on and is never given to anyone else. The errors are those of Manage.
-func (s *Service) Delete(ctx context.Context, slug Slug, token Token) error {
-	if _, err := s.owned(ctx, slug, token); err != nil {
+func (s *Service) Delete(ctx context.Context, slug Slug, who Holder) error {
+	if _, err := s.owned(ctx, slug, who); err != nil {
 		return err
 	}
 	return refusalOf(s.store.Delete(ctx, slug))
 }
 
-// owned returns the link if the token is that link's. An unknown slug takes the
-// same way as a wrong token, as far as the store allows.
-func (s *Service) owned(ctx context.Context, slug Slug, token Token) (Link, error) {
+// owned returns the link if it is the holder's. An unknown slug takes the same way
+// as a wrong token, as far as the store allows.
+func (s *Service) owned(ctx context.Context, slug Slug, who Holder) (Link, error) {
 	link, err := s.store.Get(ctx, slug)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return Link{}, refusalOf(err)
 	}
-	switch mine := link.Token.matches(token); {
+	switch mine := who.holds(link); {
 	case !mine:
 		return Link{}, ErrNotYours
 	case link.Deleted:

@@ -21,12 +21,12 @@ func TestManagingCostsNoQuota(t *testing.T) {
 		t.Errorf("the link keeps %x of the token %q", link.Token, token)
 	}
 	to := "example.net/b"
-	changed, err := f.Change(t.Context(), link.Slug, token, shortener.Changed{URL: &to})
+	changed, err := f.Change(t.Context(), link.Slug, shortener.Holder{Token: token}, shortener.Changed{URL: &to})
 	if err != nil || changed.Link.Destination != "https://example.net/b" || changed.Link.CreatedAt != link.CreatedAt {
 		t.Errorf("Change: %+v, %v", changed, err)
 	}
 	f.wantUsed(t, 1)
-	if err := f.Delete(t.Context(), link.Slug, token); err != nil {
+	if err := f.Delete(t.Context(), link.Slug, shortener.Holder{Token: token}); err != nil {
 		t.Error(err)
 	}
 	f.wantUsed(t, 1)
@@ -62,15 +62,15 @@ func TestTokens(t *testing.T) {
 		{"an unknown slug", "unknown", tokens[0], shortener.ErrNotYours},
 		{"no slug", "", "", shortener.ErrNotYours},
 	} {
-		_, manageErr := f.Manage(t.Context(), row.slug, row.token)
-		_, changeErr := f.Change(t.Context(), row.slug, row.token, shortener.Changed{})
+		_, manageErr := f.Manage(t.Context(), row.slug, shortener.Holder{Token: row.token})
+		_, changeErr := f.Change(t.Context(), row.slug, shortener.Holder{Token: row.token}, shortener.Changed{})
 		for _, err := range []error{manageErr, changeErr} {
 			if !errors.Is(err, row.want) {
 				t.Errorf("%s: %v, want %v", row.name, err, row.want)
 			}
 		}
 		if row.want != nil {
-			if err := f.Delete(t.Context(), row.slug, row.token); !errors.Is(err, row.want) {
+			if err := f.Delete(t.Context(), row.slug, shortener.Holder{Token: row.token}); !errors.Is(err, row.want) {
 				t.Errorf("%s: Delete: %v, want %v", row.name, err, row.want)
 			}
 		}
@@ -87,7 +87,7 @@ func TestLinkWithoutToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, token := range []shortener.Token{"", "x", shortener.NewToken()} {
-		if _, err := f.Manage(t.Context(), "untold", token); !errors.Is(err, shortener.ErrNotYours) {
+		if _, err := f.Manage(t.Context(), "untold", shortener.Holder{Token: token}); !errors.Is(err, shortener.ErrNotYours) {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestChangedEnd(t *testing.T) {
 	}
 	change := func(end string) {
 		t.Helper()
-		if _, err := f.Change(t.Context(), link.Slug, token, shortener.Changed{ExpiresAt: &end}); err != nil {
+		if _, err := f.Change(t.Context(), link.Slug, shortener.Holder{Token: token}, shortener.Changed{ExpiresAt: &end}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"snip/quota"
@@ -34,11 +36,15 @@ type Service struct {
 	refused      *quota.Refusals
 	visits       *recorder
 	now          func() time.Time
+
+	keysMu sync.Mutex                        // held while keys change
+	keys   atomic.Pointer[map[TokenHash]Key] // by the hash of their text
 }
 
-// New returns a service. The policy must be valid.
+// New returns a service. The policy must be valid. It knows no key before
+// [Service.LoadKeys].
 func New(c Config) *Service {
-	return &Service{
+	s := &Service{
 		store:        c.Store,
 		policy:       c.Policy,
 		destinations: c.Destinations,
@@ -47,6 +53,8 @@ func New(c Config) *Service {
 		visits:       newRecorder(),
 		now:          c.Now,
 	}
+	s.keys.Store(&map[TokenHash]Key{})
+	return s
 }
 
 // NewLink is what a person asks for.
@@ -103,6 +111,7 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 		ExpiresAt:    expiresAt,
 		Day:          day.Label,
 		Creator:      who.Creator(secret),
+		Key:          who.Key().ID,
 		MaxVisits:    maxVisits,
 		ForwardQuery: n.ForwardQuery,
 		Token:        token.Hash(),

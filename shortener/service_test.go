@@ -76,10 +76,18 @@ func (s *spy) Create(ctx context.Context, c shortener.Creation) error {
 	return s.Store.Create(ctx, c)
 }
 
+func (s *spy) CreateKey(ctx context.Context, key shortener.Key) error {
+	if err := s.call("keys"); err != nil {
+		return err
+	}
+	return s.Store.CreateKey(ctx, key)
+}
+
 type fixture struct {
 	*shortener.Service
-	store *spy
-	clock *clock
+	store        *spy
+	clock        *clock
+	destinations shortener.Destinations
 }
 
 func newFixture(t *testing.T, policy quota.Policy) fixture {
@@ -96,10 +104,16 @@ func newFixture(t *testing.T, policy quota.Policy) fixture {
 		store: &spy{Store: memstore.New(), calls: map[string]int{}, fail: map[string]error{}},
 		clock: &clock{now: time.Date(2026, 11, 29, 12, 0, 0, 123456789, time.UTC)},
 	}
-	f.Service = shortener.New(shortener.Config{
-		Store: f.store, Policy: policy, Destinations: destinations, Reserved: []string{"api"}, Now: f.clock.read,
-	})
+	f.destinations = destinations
+	f.Service = newService(f, policy)
 	return f
+}
+
+// newService returns another service on the fixture's store, as after a restart.
+func newService(f fixture, policy quota.Policy) *shortener.Service {
+	return shortener.New(shortener.Config{
+		Store: f.store, Policy: policy, Destinations: f.destinations, Reserved: []string{"api"}, Now: f.clock.read,
+	})
 }
 
 var (

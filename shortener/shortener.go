@@ -25,6 +25,7 @@ type Link struct {
 	ExpiresAt   time.Time // UTC, in whole microseconds; the zero time is never
 	Day         string    // the UTC day whose counters paid for it, such as "2026-11-29"
 	Creator     quota.Subject
+	Key         quota.KeyID // of the key that made it; the zero id is none
 
 	MaxVisits    int64     // how many visits lead on; 0 is any number
 	ForwardQuery bool      // whether a visitor's query is handed on
@@ -61,9 +62,9 @@ func (l Link) Change(c Change) Link {
 }
 
 // Tombstone returns what is left of the link when it is deleted: what it was
-// charged to, and the token, so that its holder can be told that it is gone.
+// charged to, and the token and key, so that its holder can be told that it is gone.
 func (l Link) Tombstone() Link {
-	return Link{Slug: l.Slug, CreatedAt: l.CreatedAt, Day: l.Day, Creator: l.Creator, Token: l.Token, Deleted: true}
+	return Link{Slug: l.Slug, CreatedAt: l.CreatedAt, Day: l.Day, Creator: l.Creator, Key: l.Key, Token: l.Token, Deleted: true}
 }
 
 // Target is what a visit needs of a link. Its fields are as in [Link].
@@ -95,8 +96,8 @@ var (
 	ErrNotFound = errors.New("no such link")
 	// ErrGone means that the link existed and leads nowhere any more.
 	ErrGone = errors.New("the link has ended")
-	// ErrNotYours means that a token does not manage the link, or that there is
-	// none: nobody can learn which.
+	// ErrNotYours means that a token or key does not manage the link, or that there
+	// is none: nobody can learn which.
 	ErrNotYours = errors.New("no such link for this token")
 	// ErrSlugTaken means that a chosen slug names another link already.
 	ErrSlugTaken = errors.New("slug taken")

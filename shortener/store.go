@@ -82,6 +82,27 @@ type Store interface {
 	// are as for Change.
 	Delete(ctx context.Context, slug Slug) error
 
+	// LinksOf returns up to n links that the key has made and that are not deleted,
+	// the newest first, and of the same instant the one with the greatest slug. With
+	// a slug in before it begins behind that link, deleted or not, or returns
+	// ErrNotFound when that is no link of the key's.
+	LinksOf(ctx context.Context, key quota.KeyID, before Slug, n int) ([]Link, error)
+
+	// Keys returns every key, in the order of their names.
+	Keys(ctx context.Context) ([]Key, error)
+
+	// CreateKey stores a key durably, or returns ErrKeyTaken. Other errors of this
+	// and the next two are as for Create.
+	CreateKey(ctx context.Context, key Key) error
+
+	// ChangeKey sets the Daily of the named key durably and returns what the key has
+	// become, or ErrNoKey.
+	ChangeKey(ctx context.Context, name string, daily int64) (Key, error)
+
+	// DeleteKey removes the named key durably, or returns ErrNoKey. What it made
+	// stays.
+	DeleteKey(ctx context.Context, name string) error
+
 	// Ready reports why a creation on the given day would fail now, or nil.
 	Ready(ctx context.Context, day string) error
 }

@@ -10,17 +10,33 @@ import (
 	"snip/shortener"
 )
 
+// ownedLink is what every answer tells a link's holder of it.
+type ownedLink struct {
+	Slug         shortener.Slug `json:"slug"`
+	ShortURL     string         `json:"short_url"`
+	URL          string         `json:"url"`
+	CreatedAt    time.Time      `json:"created_at"`
+	ExpiresAt    *time.Time     `json:"expires_at"` // null is never
+	MaxVisits    *int64         `json:"max_visits"` // null is any number
+	ForwardQuery bool           `json:"forward_query"`
+}
+
+func (s *server) show(link shortener.Link) ownedLink {
+	return ownedLink{
+		Slug:         link.Slug,
+		ShortURL:     s.short + string(link.Slug),
+		URL:          link.Destination,
+		CreatedAt:    link.CreatedAt,
+		ExpiresAt:    orNull(link.ExpiresAt, time.Time{}),
+		MaxVisits:    orNull(link.MaxVisits, 0),
+		ForwardQuery: link.ForwardQuery,
+	}
+}
+
 // createdLink is the body of a 201.
 type createdLink struct {
-	Slug      shortener.Slug `json:"slug"`
-	ShortURL  string         `json:"short_url"`
-	URL       string         `json:"url"`
-	CreatedAt time.Time      `json:"created_at"`
-	ExpiresAt *time.Time     `json:"expires_at"` // null is never
-
-	MaxVisits    *int64          `json:"max_visits"` // null is any number
-	ForwardQuery bool            `json:"forward_query"`
-	ManageToken  shortener.Token `json:"manage_token"` // shown this once
+	ownedLink
+	ManageToken shortener.Token `json:"manage_token"` // shown this once
 }
 
 // refusedForm is a refusal with what the form needs to be shown again.
@@ -42,11 +58,12 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if s.crossOrigin.Check(r) != nil {
 		return foreignPage()
 	}
-	caller := s.clients.find(r)
-	s.proxies.observe(caller, r)
-	who := quota.ClientOf(caller.addr)
+	who, err := s.payer(r)
+	if err != nil {
+		return &refusedForm{err: err}
+	}
 	if wait, ok := s.throttle.Allow(who); !ok {
-		return &refusedForm{err: &limitedError{wait: wait}}
+		return &refusedForm{err: &limitedError{wait: wait, who: who}}
 	}
 	wanted, err := readNewLink(w, r)
 	if err != nil {
@@ -66,7 +83,7 @@ func (s *server) limited(err error, who quota.Client) error {
 	if !errors.As(err, &exceeded) {
 		return err
 	}
-	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))}
+	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who)), who: who}
 }
 
 func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link shortener.Link, token shortener.Token) error {
@@ -83,17 +100,7 @@ func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link short
 		write(w, r, http.StatusCreated, mediaText, []byte(short+"\n"))
 		return nil
 	}
-	created := createdLink{
-		Slug:         link.Slug,
-		ShortURL:     short,
-		URL:          link.Destination,
-		CreatedAt:    link.CreatedAt,
-		ExpiresAt:    orNull(link.ExpiresAt, time.Time{}),
-		MaxVisits:    orNull(link.MaxVisits, 0),
-		ForwardQuery: link.ForwardQuery,
-		ManageToken:  token,
-	}
-	return writeJSON(w, r, http.StatusCreated, mediaJSON, created)
+	return writeJSON(w, r, http.StatusCreated, mediaJSON, createdLink{s.show(link), token})
 }
 
 // orNull returns a pointer to the value, or nil where it stands for nothing.

@@ -6,26 +6,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"snip/quota"
 	"snip/shortener"
 )
 
 // managedLink is a link as its holder sees it.
 type managedLink struct {
-	Slug         shortener.Slug `json:"slug"`
-	ShortURL     string         `json:"short_url"`
-	URL          string         `json:"url"`
-	CreatedAt    time.Time      `json:"created_at"`
-	ExpiresAt    *time.Time     `json:"expires_at"`
-	MaxVisits    *int64         `json:"max_visits"`
-	Visits       *int64         `json:"visits"` // null where they have no limit
-	ForwardQuery bool           `json:"forward_query"`
-	Statistics   statistics     `json:"statistics"`
+	ownedLink
+	Visits     *int64     `json:"visits"` // null where they have no limit
+	Statistics statistics `json:"statistics"`
 }
 
 // statistics are a link's visits as far as they are for looking at.
@@ -71,8 +63,7 @@ func statisticsOf(v shortener.Visits) statistics {
 	return s
 }
 
-// manage reads, changes or deletes a link for the holder of its token. A token
-// is read from its header alone: one in a path or a query would end up in logs.
+// manage reads, changes or deletes a link for its holder.
 func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept, Authorization")
 	slug, _ := shortener.ParseSlug(strings.TrimPrefix(r.URL.Path, "/api/links/"))
@@ -80,24 +71,24 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	if !reading && s.crossOrigin.Check(r) != nil {
 		return foreignPage()
 	}
-	token, err := bearer(r)
+	holder, who, err := s.holder(r)
 	if err != nil {
 		return err
 	}
 	if reading {
-		managed, err := s.service.Manage(r.Context(), slug, token)
+		managed, err := s.service.Manage(r.Context(), slug, holder)
 		if err != nil {
 			return err
 		}
 		return s.writeManaged(w, r, managed)
 	}
 	// Changes cost no quota, but the writer's time: they have a throttle of their
-	// own, so that one token cannot take it from everybody's creations.
-	if wait, ok := s.changes.Allow(quota.ClientOf(s.clients.find(r).addr)); !ok {
-		return &limitedError{wait: wait}
+	// own, so that one holder cannot take it from everybody's creations.
+	if wait, ok := s.changes.Allow(who); !ok {
+		return &limitedError{wait: wait, who: who}
 	}
 	if r.Method == http.MethodDelete {
-		if err := s.service.Delete(r.Context(), slug, token); err != nil {
+		if err := s.service.Delete(r.Context(), slug, holder); err != nil {
 			return err
 		}
 		w.Header()["Cache-Control"] = noStore
@@ -108,7 +99,7 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	managed, err := s.service.Change(r.Context(), slug, token, wanted)
+	managed, err := s.service.Change(r.Context(), slug, holder, wanted)
 	if err != nil {
 		return err
 	}
@@ -116,36 +107,11 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) writeManaged(w http.ResponseWriter, r *http.Request, m shortener.Managed) error {
-	v := managedLink{
-		Slug:         m.Link.Slug,
-		ShortURL:     s.short + string(m.Link.Slug),
-		URL:          m.Link.Destination,
-		CreatedAt:    m.Link.CreatedAt,
-		ExpiresAt:    orNull(m.Link.ExpiresAt, time.Time{}),
-		MaxVisits:    orNull(m.Link.MaxVisits, 0),
-		ForwardQuery: m.Link.ForwardQuery,
-		Statistics:   statisticsOf(m.Visits),
-	}
+	v := managedLink{ownedLink: s.show(m.Link), Statistics: statisticsOf(m.Visits)}
 	if v.MaxVisits != nil {
 		v.Visits = &m.Visited
 	}
 	return writeJSON(w, r, http.StatusOK, mediaJSON, v)
-}
-
-// bearer returns the token of the Authorization header (RFC 6750, section 2.1).
-func bearer(r *http.Request) (shortener.Token, error) {
-	lines := r.Header["Authorization"]
-	if len(lines) == 1 {
-		scheme, token, _ := strings.Cut(lines[0], " ")
-		token = strings.TrimLeft(token, " ")
-		if strings.EqualFold(scheme, "Bearer") && token != "" && len(token) <= 256 {
-			return shortener.Token(token), nil
-		}
-	}
-	p := newProblem(http.StatusUnauthorized, "unauthorized",
-		"Send the link's manage token in the header Authorization: Bearer, once. It was in the answer when the link was made.")
-	p.authenticate = "Bearer"
-	return "", p
 }
 
 // optional tells a field that is null from one that is left out.

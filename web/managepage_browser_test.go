@@ -311,8 +311,8 @@ func isToldNothingOfOtherLinks(t *testing.T, chromium context.Context) {
 	v := openTab(t, chromium, s.origin)
 	v.openManage(s, `{"url":"https://example.org/","slug":"known"}`)
 	for hash, want := range map[string]string{
-		"#known.WRONG":   "There is no link of that name that this token manages.",
-		"#unknown.WRONG": "There is no link of that name that this token manages.",
+		"#known.WRONG":   "There is no link of that name that this token or key manages.",
+		"#unknown.WRONG": "There is no link of that name that this token or key manages.",
 		"#known":         "The address of this page is incomplete. It must end in what was shown when the link was made: # and more.",
 		"":               "The address of this page is incomplete. It must end in what was shown when the link was made: # and more.",
 		"#../quota.x":    "The address of this page is incomplete. It must end in what was shown when the link was made: # and more.",

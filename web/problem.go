@@ -59,6 +59,7 @@ func invalidRequest(format string, args ...any) *problem {
 // not say which: the answer must not either.
 type limitedError struct {
 	wait time.Duration
+	who  quota.Client
 }
 
 func (e *limitedError) Error() string { return fmt.Sprintf("limited for %s", e.wait) }
@@ -67,7 +68,7 @@ func (e *limitedError) Error() string { return fmt.Sprintf("limited for %s", e.w
 // does not know is a fault of ours.
 func (s *server) problemOf(err error) *problem {
 	if limited, ok := errors.AsType[*limitedError](err); ok {
-		p := *s.tooMany
+		p := *s.tooManyOf(limited.who)
 		p.retryAfter = max(limited.wait, time.Second) // the turn of the day may have come meanwhile
 		return &p
 	}
@@ -83,7 +84,7 @@ func (s *server) problemOf(err error) *problem {
 	case errors.Is(err, shortener.ErrNotFound), errors.Is(err, echo.ErrNotFound):
 		return newProblem(http.StatusNotFound, "not_found", "No link has this address. Check that it was copied in full, upper and lower case included.")
 	case errors.Is(err, shortener.ErrNotYours):
-		return newProblem(http.StatusNotFound, "not_found", "There is no link of that name that this token manages.")
+		return newProblem(http.StatusNotFound, "not_found", "There is no link of that name that this token or key manages.")
 	case errors.Is(err, shortener.ErrGone):
 		return newProblem(http.StatusGone, "gone", "This link has ended and leads nowhere any more.")
 	case errors.Is(err, echo.ErrMethodNotAllowed):
@@ -126,10 +127,33 @@ func tooMany(r Rules, contact string) (*problem, error) {
 	return p, err
 }
 
+// tooManyOf returns the refusal for one client. Keys are few, and each has its own.
+func (s *server) tooManyOf(who quota.Client) *problem {
+	if key := who.Key(); key.ID != 0 {
+		return newProblem(http.StatusTooManyRequests, "rate_limited", "%s", keyLimits(key, s.pages.rules, s.pages.frame.Contact))
+	}
+	return s.tooMany
+}
+
 // limits is what a limited client is told. It is made of the settings alone, so
 // that it is the same for the throttle and for every level of the quota, and
 // shows nobody what others have used.
 func limits(r Rules, contact string) string {
+	text := "No more links can be made just now."
+	if rules := r.text(); rules != "" {
+		text = "This client may make " + rules + "."
+	}
+	return text + " An address may be shared by several people." + waitAndTry(contact)
+}
+
+// keyLimits is limits for the holder of a key.
+func keyLimits(key quota.Key, r Rules, contact string) string {
+	r.Daily = key.Limit
+	return "This key may make " + r.text() + "." + waitAndTry(contact)
+}
+
+// text tells the rules that are on.
+func (r Rules) text() string {
 	var rules []string
 	if r.Daily > 0 {
 		rules = append(rules, count(r.Daily, "link")+" per UTC day")
@@ -137,11 +161,11 @@ func limits(r Rules, contact string) string {
 	if every := pace(r.Every); every != "" {
 		rules = append(rules, every)
 	}
-	text := "No more links can be made just now."
-	if len(rules) > 0 {
-		text = "This client may make " + strings.Join(rules, " and ") + "."
-	}
-	text += " An address may be shared by several people. Wait as long as the Retry-After header says, then try again."
+	return strings.Join(rules, " and ")
+}
+
+func waitAndTry(contact string) string {
+	text := " Wait as long as the Retry-After header says, then try again."
 	if contact != "" {
 		text += " Contact: " + contact + "."
 	}

@@ -10,7 +10,11 @@ import (
 // quota tells the client its allowance. It never tells what is left of the wider
 // levels: that would show how far there is to go to silence everybody.
 func (s *server) quota(w http.ResponseWriter, r *http.Request) error {
-	a, err := s.service.Allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))
+	who, err := s.payer(r)
+	if err != nil {
+		return err
+	}
+	a, err := s.service.Allowance(r.Context(), who)
 	if err != nil {
 		return err
 	}

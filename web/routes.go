@@ -32,6 +32,7 @@ func routes() []route {
 		{"/api/links", []string{http.MethodPost}, (*server).create},
 		{"/api/links/:slug", []string{http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodDelete}, (*server).manage},
 		{"/api/links/:slug/*", read, func(*server, http.ResponseWriter, *http.Request) error { return shortener.ErrNotFound }},
+		{"/api/keys/self/links", read, (*server).keyLinks},
 		{"/api/quota", read, (*server).quota},
 		{"/api/openapi.yaml", read, (*server).openAPI},
 		{"/healthz", read, (*server).healthz},

@@ -42,6 +42,7 @@ type siteSetup struct {
 	header   string
 	redirect int
 	cors     []string // listed origins
+	keysOnly bool
 }
 
 func newSite(t testing.TB, c siteSetup) *site {
@@ -75,6 +76,7 @@ func newSite(t testing.TB, c siteSetup) *site {
 		Rules:          Rules{Daily: policy.Client, Every: c.every},
 		PublicURL:      public,
 		CORSOrigins:    c.cors,
+		KeysOnly:       c.keysOnly,
 		Contact:        c.contact,
 		ClientIPHeader: c.header,
 		RedirectStatus: c.redirect,

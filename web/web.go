@@ -28,6 +28,7 @@ import (
 type Config struct {
 	Service        *shortener.Service
 	Throttle       *quota.Throttle // of creations; nil when it is off
+	KeysOnly       bool            // whether links are made by holders of an API key only
 	Changes        *quota.Throttle // of changes to links; nil when it is off
 	Rules          Rules           // what refusals and pages say
 	PublicURL      *url.URL        // what short links start with; its path is the prefix that is served too
@@ -52,6 +53,7 @@ type server struct {
 	service        *shortener.Service
 	throttle       *quota.Throttle
 	changes        *quota.Throttle
+	keysOnly       bool
 	tooMany        *problem // the 429, but for its wait
 	site           string   // the public URL without its path
 	short          string   // what a slug is appended to
@@ -117,6 +119,7 @@ func New(c Config) (http.Handler, error) {
 		service:        c.Service,
 		throttle:       c.Throttle,
 		changes:        c.Changes,
+		keysOnly:       c.KeysOnly,
 		tooMany:        tooMany,
 		site:           siteOf(c.PublicURL),
 		short:          shortBase(c.PublicURL),

@@ -34,9 +34,10 @@ var (
 	newestKey = []byte("newest") // in meta: the newest day that has a counted link
 )
 
-// format is what this program writes. A file with a higher one is refused, and
-// one with format 1, whose keys were all slugs, is rewritten.
-const format = 2
+// format is what this program writes. A file with a higher one is refused. In
+// format 1 all keys were slugs, and it is rewritten; to format 2 nothing but API
+// keys was new, of which older programs would lose what they do not know.
+const format = 3
 
 // linksFill is how full a page of links is left when it is split. Links come in
 // the order of their keys, so the first half of a split page gets no more.
@@ -324,6 +325,9 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 	for i, key := range keys {
 		if err := links.Put(key, records[i]); err != nil {
 			return torn(fmt.Errorf("put link: %w", err))
+		}
+		if err := putKeyLink(tx, c.Links[i]); err != nil {
+			return torn(fmt.Errorf("put link of a key: %w", err))
 		}
 	}
 	meta := tx.Bucket(metaName)

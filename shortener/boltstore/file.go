@@ -82,9 +82,19 @@ func putFormat(meta *bbolt.Bucket) error {
 	return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, format))
 }
 
-// upgrade turns a file of format 1, where every key was a slug and no record
-// held it, into one of the present format.
-func upgrade(tx *bbolt.Tx) error {
+// upgrade turns a file of an older format into one of the present.
+func upgrade(tx *bbolt.Tx, found uint64) error {
+	if found == 1 {
+		if err := numberLinks(tx); err != nil {
+			return err
+		}
+	}
+	return putFormat(tx.Bucket(metaName))
+}
+
+// numberLinks rewrites the links of format 1, where every key was a slug and no
+// record held it.
+func numberLinks(tx *bbolt.Tx) error {
 	slugKey := newSlugKey()
 	numbers, err := newNumbering(slugKey)
 	if err != nil {
@@ -119,8 +129,7 @@ func upgrade(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	meta := tx.Bucket(metaName)
-	return errors.Join(meta.Put(slugKeyKey, slugKey), putFormat(meta))
+	return tx.Bucket(metaName).Put(slugKeyKey, slugKey)
 }
 
 // syncFolder makes the new name durable.
@@ -162,9 +171,9 @@ func openFile(path string, o Options, readOnly bool) (db *bbolt.DB, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s %w", path, err), db.Close())
 	}
-	if found == 1 {
-		if err := db.Update(upgrade); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s has format 1 and cannot be rewritten: %w", path, err), db.Close())
+	if found < format {
+		if err := db.Update(func(tx *bbolt.Tx) error { return upgrade(tx, found) }); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s has format %d and cannot be rewritten: %w", path, found, err), db.Close())
 		}
 	}
 	return db, nil

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/fxamacker/cbor/v2"
@@ -184,7 +185,7 @@ func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shorte
 			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
 		}
 		if link.Deleted {
-			if err := s.forgetVisits(tx, slug); err != nil {
+			if err := errors.Join(s.forgetVisits(tx, slug), deleteKeyLink(tx, before)); err != nil {
 				return torn(err)
 			}
 		}

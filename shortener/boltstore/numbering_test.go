@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -251,5 +252,51 @@ func TestUpgradeFromFormat1(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// To format 2 nothing was new but API keys, so its links are left as they are.
+func TestUpgradeFromFormat2(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "snip.db")
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := shortener.Link{Slug: s.NewSlug(), Destination: "https://example.org/", CreatedAt: noon, Day: "2026-11-29"}
+	if err := s.Create(t.Context(), shortener.Creation{Links: []shortener.Link{link}, Day: link.Day}); err != nil {
+		t.Fatal(err)
+	}
+	formatIs := func(update func(*bbolt.Bucket) error) (found uint64) {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := bbolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(func(tx *bbolt.Tx) error {
+			meta := tx.Bucket(metaName)
+			found = binary.BigEndian.Uint64(meta.Get(formatKey))
+			return update(meta)
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open(path, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	formatIs(func(meta *bbolt.Bucket) error { return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, 2)) })
+	if got, err := s.Get(t.Context(), link.Slug); err != nil || got != link {
+		t.Errorf("%+v, %v, want %+v", got, err, link)
+	}
+	if found := formatIs(func(*bbolt.Bucket) error { return nil }); found != format {
+		t.Errorf("it is opened and keeps format %d", found)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -28,6 +28,7 @@ type record struct {
 	ForwardQuery bool   `cbor:"8,keyasint,omitempty"`
 	Token        []byte `cbor:"9,keyasint,omitempty"`
 	Deleted      bool   `cbor:"10,keyasint,omitempty"`
+	Key          uint64 `cbor:"11,keyasint,omitempty"`
 }
 
 func encodeLink(l shortener.Link) ([]byte, error) {
@@ -42,6 +43,7 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 		MaxVisits:    l.MaxVisits,
 		ForwardQuery: l.ForwardQuery,
 		Deleted:      l.Deleted,
+		Key:          uint64(l.Key),
 	}
 	if l.Token != (shortener.TokenHash{}) {
 		r.Token = l.Token[:]
@@ -103,6 +105,7 @@ func decodeLink(raw []byte) (shortener.Link, error) {
 		CreatedAt:   time.UnixMicro(r.CreatedAt).UTC(),
 		Day:         r.Day,
 		Creator:     quota.Subject(r.Creator),
+		Key:         quota.KeyID(r.Key),
 
 		MaxVisits:    r.MaxVisits,
 		ForwardQuery: r.ForwardQuery,

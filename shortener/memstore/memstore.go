@@ -20,7 +20,8 @@ type Store struct {
 	visits  map[shortener.Slug]shortener.Visits
 	used    map[quota.Counter]int64
 	secrets map[string]quota.Secret
-	newest  string // the newest day that has a counted link
+	keys    map[string]shortener.Key // by name
+	newest  string                   // the newest day that has a counted link
 }
 
 var _ shortener.Store = (*Store)(nil)
@@ -33,6 +34,7 @@ func New() *Store {
 		visits:  make(map[shortener.Slug]shortener.Visits),
 		used:    make(map[quota.Counter]int64),
 		secrets: make(map[string]quota.Secret),
+		keys:    make(map[string]shortener.Key),
 	}
 }
 

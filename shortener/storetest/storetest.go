@@ -33,6 +33,8 @@ func Run(t *testing.T, open Open) {
 		{"a change is seen by whoever comes after it", testChange},
 		{"a deleted link stays deleted", testDelete},
 		{"visits add up", testClicks},
+		{"API keys come and go", testKeys},
+		{"a key lists its links", testLinksOf},
 		{"generated slugs are new and cannot be guessed", testNewSlug},
 		{"the fifty-first is refused", testJourney},
 		{"a refusal at one level leaves all levels alone", testLevels},

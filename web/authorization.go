@@ -1,0 +1,78 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// payer returns who pays for a creation: the holder of the key that the request
+// shows, or else the address that it comes from. A key that is not known is
+// refused, and chooses no bucket.
+func (s *server) payer(r *http.Request) (quota.Client, error) {
+	switch text, shown := bearer(r); {
+	case shown:
+		key, ok := s.service.FindKey(text)
+		if !ok {
+			return quota.Client{}, unauthorized("This key is not known here. Send the key that the operator gave you in the header Authorization: Bearer, once, or leave the header out.")
+		}
+		return key.Client(), nil
+	case s.keysOnly:
+		return quota.Client{}, unauthorized("Links are made here by holders of a key only. Send the key that the operator gave you in the header Authorization: Bearer.")
+	}
+	caller := s.clients.find(r)
+	s.proxies.observe(caller, r)
+	return quota.ClientOf(caller.addr), nil
+}
+
+// holder returns who wants to manage a link, as the link knows its holder and as
+// a throttle does.
+func (s *server) holder(r *http.Request) (shortener.Holder, quota.Client, error) {
+	text, shown := bearer(r)
+	if !shown || text == "" {
+		return shortener.Holder{}, quota.Client{}, unauthorized("Send the link's manage token, or the key that made it, in the header Authorization: Bearer, once. " +
+			"The token was in the answer when the link was made.")
+	}
+	if strings.HasPrefix(string(text), shortener.KeyPrefix) {
+		key, err := s.key(r)
+		return shortener.Holder{Key: key.ID}, key.Client(), err
+	}
+	return shortener.Holder{Token: text}, quota.ClientOf(s.clients.find(r).addr), nil
+}
+
+// key returns the key that the request must show.
+func (s *server) key(r *http.Request) (shortener.Key, error) {
+	if text, shown := bearer(r); shown {
+		if key, ok := s.service.FindKey(text); ok {
+			return key, nil
+		}
+	}
+	return shortener.Key{}, unauthorized("Send the key that the operator gave you in the header Authorization: Bearer, once.")
+}
+
+// bearer returns what the Authorization header shows (RFC 6750, section 2.1): a
+// link's token or a key. It is read from there alone, because in a path or a query
+// it would end up in logs. What speaks of a bearer and cannot be read is shown, and
+// empty; other schemes are a proxy's business.
+func bearer(r *http.Request) (text shortener.Token, shown bool) {
+	const most = 256 // bytes; all that is known here is shorter
+	for _, line := range r.Header["Authorization"] {
+		scheme, rest, _ := strings.Cut(line, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			continue
+		}
+		if rest = strings.TrimLeft(rest, " "); shown || len(rest) > most {
+			return "", true
+		}
+		text, shown = shortener.Token(rest), true
+	}
+	return text, shown
+}
+
+func unauthorized(detail string) *problem {
+	p := newProblem(http.StatusUnauthorized, "unauthorized", "%s", detail)
+	p.authenticate = "Bearer"
+	return p
+}
