@@ -37,7 +37,7 @@ func (b *bench) startSnip(ctx context.Context, store string, settings ...string)
 }
 
 func (b *bench) startBinary(ctx context.Context, binary, store string, settings ...string) (*server, error) {
-	args := append([]string{"--listen", "127.0.0.1:0", "--public-url", "http://snip.example", "--store", store}, settings...)
+	args := append([]string{"--listen", "127.0.0.1:0", "--admin-listen", "off", "--public-url", "http://snip.example", "--store", store}, settings...)
 	return b.start(ctx, binary, args...)
 }
 

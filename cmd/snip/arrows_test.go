@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 	"snip/shortener/memstore":  {"snip/quota", "snip/shortener"},
 	"snip/shortener/storetest": {"snip/quota", "snip/shortener"},
 	"snip/web":                 {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/boltstore", "snip/web"},
+	"snip/web/admin":           {"snip/shortener"},
+	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
 }
 
 // confined says which packages alone may use a technology.
@@ -36,7 +37,7 @@ var confined = []struct {
 	{"go.etcd.io/bbolt", []string{"snip/quota/boltquota", "snip/shortener/boltstore"}},
 	{"github.com/jackc/pgx/", nil},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
-	{"net/http", []string{"snip/web", "snip/cmd/snip"}},
+	{"net/http", []string{"snip/web", "snip/web/admin", "snip/cmd/snip"}},
 }
 
 // wrongArrows returns a sentence for each import that must not be, sorted. The

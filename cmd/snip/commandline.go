@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,14 @@ const (
 	commandServe  = "serve"
 	commandHealth = "health"
 )
+
+// operatorCommands talk to a running server.
+var operatorCommands = map[string]func(context.Context, *adminClient, *commandLine, io.Writer, io.Writer) error{
+	"keys create": createKey,
+	"keys list":   listKeys,
+	"keys change": changeKey,
+	"keys revoke": revokeKey,
+}
 
 const description = `A self-hosted URL shortener that cannot be drained.
 
@@ -35,6 +44,11 @@ type commandLine struct {
 	ProxyField string   `group:"web" name:"client-ip-header" default:"X-Forwarded-For" help:"Header in which those proxies list the addresses they were called from."`
 	CORS       string   `group:"web" name:"cors-origins" placeholder:"ORIGINS" help:"Sites whose pages may use the API, such as https://app.example, separated by commas. Without it none may."`
 
+	Creation string `group:"web" default:"open" help:"Who makes links: open is everybody, keys is holders of an API key."`
+
+	AdminListen string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
+	AdminToken  string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
+
 	Store       string   `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
 	ClockAccept switched `group:"data" name:"clock-accept" help:"For one start: the clock is right, although links of later days were counted."`
 
@@ -51,11 +65,14 @@ type commandLine struct {
 
 	Serve  struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
 	Health struct{} `cmd:"" help:"Ask the server on this machine at --listen whether it is ready; exit 0 or 1."`
+
+	Keys keyCommands `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`
 }
 
 // groups are the headings of --help.
 var groups = kong.Groups{
 	"web":      "Web:",
+	"admin":    "Admin:",
 	"data":     "Data:",
 	"throttle": "Throttle (approximate, in memory, per process):",
 	"quota":    "Quota (exact, stored, per UTC day; 0 leaves a level out; client <= network, network + newcomers <= service):",
@@ -79,6 +96,7 @@ func (*switched) IsBool() bool { return true }
 // asked is what a command line and an environment ask for.
 type asked struct {
 	command  string // empty when --help or --version has been answered
+	line     *commandLine
 	settings settings
 	unknown  []string // variables with our prefix that name no setting, sorted
 }
@@ -128,7 +146,7 @@ func parseCommandLine(args, environ []string, stdout io.Writer) (asked, error) {
 		}
 	}
 	variables := ownVariables(environ)
-	a := asked{command: ctx.Command(), settings: settings{}}
+	a := asked{command: ctx.Command(), line: &line, settings: settings{}}
 	for _, flag := range parser.Model.Flags {
 		if !isSetting(flag.Value) {
 			continue

@@ -17,6 +17,9 @@ import (
 // config is the settings, read and found sound.
 type config struct {
 	listen     string
+	admin      string // empty is no admin listener
+	adminToken string // empty is that of the file
+	keysOnly   bool
 	store      string
 	publicURL  *url.URL // without a trailing slash
 	contact    string
@@ -47,6 +50,9 @@ func readConfig(given settings) (config, error) {
 	r := reader{given: given}
 	c := config{
 		listen:     read(&r, "listen", parseListen),
+		admin:      read(&r, "admin-listen", parseAdminListen),
+		adminToken: read(&r, "admin-token", parseAdminToken),
+		keysOnly:   read(&r, "creation", parseCreation),
 		store:      read(&r, "store", parseStore),
 		publicURL:  read(&r, "public-url", parsePublicURL),
 		contact:    read(&r, "contact", parseContact),
@@ -99,6 +105,9 @@ func warnings(c config, given settings) []string {
 	if !given["public-url"].given && reachable(c.listen) {
 		w = append(w, "--public-url is the default, so short links lead to localhost; set it to what visitors type")
 	}
+	if c.admin != "" && reachable(c.admin) {
+		w = append(w, "--admin-listen may be reached by other machines, and what is said there is not encrypted; listen on 127.0.0.1, or see that nobody else gets there")
+	}
 	if c.clockRight {
 		w = append(w, "--clock-accept is for one start; leave it out of the next")
 	}
@@ -121,7 +130,11 @@ func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 		if s.variable != "" {
 			name += " (from " + s.variable + ")"
 		}
-		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, withoutPassword(s.text), err))
+		text := withoutPassword(s.text)
+		if flag == "admin-token" {
+			text = "..."
+		}
+		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, text, err))
 	}
 	return value
 }

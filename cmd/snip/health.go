@@ -50,6 +50,14 @@ func health(ctx context.Context, given settings, stdout io.Writer) error {
 	return nil
 }
 
+// parseAdminDial is parseDial for the admin listener.
+func parseAdminDial(text string) (string, error) {
+	if text == "off" {
+		return "", errors.New("the server's admin listener is needed, and it is off")
+	}
+	return parseDial(text)
+}
+
 // parseDial turns an address to listen on into one to call: everywhere means
 // here.
 func parseDial(text string) (string, error) {

@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// listen opens the port. Its error is one line that says what to do.
-func listen(address string) (net.Listener, error) {
+// listen opens the port that a flag names. Its error is one line that says what to do.
+func listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("--listen %q: another program has the port; stop that or choose another port", address)
+		return nil, fmt.Errorf("--%s %q: another program has the port; stop that or choose another port", flag, address)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("--listen %q: this user may not take the port; choose one above 1023", address)
+		return nil, fmt.Errorf("--%s %q: this user may not take the port; choose one above 1023", flag, address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("--listen %q: this machine does not have the address; leave it out to listen on all", address)
+		return nil, fmt.Errorf("--%s %q: this machine does not have the address; leave it out to listen on all", flag, address)
 	}
-	return nil, fmt.Errorf("--listen %q: %w", address, err)
+	return nil, fmt.Errorf("--%s %q: %w", flag, address, err)
 }
 
 // reachable reports whether other machines may reach the address: any but a

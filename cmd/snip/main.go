@@ -65,5 +65,12 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 		}
 		return serve(ctx, c, log)
 	}
+	if command := operatorCommands[asked.command]; command != nil {
+		client, err := newAdminClient(asked.settings)
+		if err != nil {
+			return err
+		}
+		return command(ctx, client, asked.line, stdout, stderr)
+	}
 	return nil // --help or --version, which are answered by then
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"snip/web"
+	"snip/web/admin"
 )
 
 // The functions here read one setting each. An error says what would be right,
@@ -71,6 +72,44 @@ func parseListen(text string) (string, error) {
 		return "", errors.New("an address with a port from 0 to 65535 is needed, such as :8080, 127.0.0.1:8080 or [::1]:8080")
 	}
 	return text, nil
+}
+
+// parseAdminListen returns "" where there is to be no admin listener.
+func parseAdminListen(text string) (string, error) {
+	if text == "off" {
+		return "", nil
+	}
+	if _, err := parseListen(text); err != nil {
+		return "", fmt.Errorf("%w, or off", err)
+	}
+	return text, nil
+}
+
+func parseAdminToken(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return text, checkAdminToken(text)
+}
+
+// checkAdminToken refuses what cannot be a token, or could be guessed.
+func checkAdminToken(text string) error {
+	visible := func(c rune) bool { return c > ' ' && c <= '~' }
+	if len(text) < admin.MinToken || strings.ContainsFunc(text, func(c rune) bool { return !visible(c) }) {
+		return fmt.Errorf("at least %d visible ASCII characters without blanks are needed", admin.MinToken)
+	}
+	return nil
+}
+
+// parseCreation returns whether links are made with keys only.
+func parseCreation(text string) (keysOnly bool, err error) {
+	switch text {
+	case "open":
+		return false, nil
+	case "keys":
+		return true, nil
+	}
+	return false, errors.New("open or keys is needed")
 }
 
 func parseStore(text string) (string, error) {

@@ -55,6 +55,8 @@ type process struct {
 	url  string // of the public listener, without a slash at the end
 	addr string // the same as host:port
 
+	admin string // the admin listener's host:port
+
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has ended and its log is read
 	err   error         // of its end; read it after ended
@@ -67,7 +69,7 @@ type process struct {
 // startProcess starts the program on a free loopback port, in dir and with
 // nothing in its environment but env, and returns when it serves.
 func startProcess(dir string, env []string, args ...string) (*process, error) {
-	return startCommand(exec.Command(binary, append([]string{"--listen", "127.0.0.1:0"}, args...)...), dir, env)
+	return startCommand(exec.Command(binary, append([]string{"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...)...), dir, env)
 }
 
 // startCommand is startProcess for a command line of the caller's, which must
@@ -90,6 +92,7 @@ func startCommand(cmd *exec.Cmd, dir string, env []string) (*process, error) {
 		return nil, err
 	}
 	p.addr, _ = start["address"].(string)
+	p.admin, _ = start["admin"].(string)
 	p.url = "http://" + p.addr
 	return p, nil
 }

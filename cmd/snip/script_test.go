@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -9,7 +12,8 @@ import (
 
 // TestScripts runs testdata/script. Besides testscript's own commands there are:
 //
-//	server [args]   starts snip on a free port and sets $ADDR and $URL
+//	server [args]   starts snip on free ports and sets $ADDR, $URL and $ADMIN
+//	post [key]      makes a link, with a key where one is given, and prints the status
 //	stop            tells it to stop, and fails unless it exits with 0
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -30,6 +34,19 @@ func TestScripts(t *testing.T) {
 				*ts.Value(running{}).(**process) = p
 				ts.Setenv("ADDR", p.addr)
 				ts.Setenv("URL", p.url)
+				ts.Setenv("ADMIN", p.admin)
+			},
+			"post": func(ts *testscript.TestScript, neg bool, args []string) {
+				request, err := http.NewRequest(http.MethodPost, ts.Getenv("URL")+"/api/links", strings.NewReader(`{"url":"https://example.org/"}`))
+				ts.Check(err)
+				request.Header.Set("Content-Type", "application/json")
+				if len(args) > 0 {
+					request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(args[0])))
+				}
+				response, err := http.DefaultClient.Do(request)
+				ts.Check(err)
+				ts.Check(response.Body.Close())
+				fmt.Fprintln(ts.Stdout(), response.StatusCode)
 			},
 			"stop": func(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Check((*ts.Value(running{}).(**process)).stop())

@@ -55,13 +55,20 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		}
 	}
 	service := newService(c, store, time.Now)
+	if err := service.LoadKeys(ctx); err != nil {
+		return err
+	}
 	handler, err := newHandler(c, service, time.Now, log)
 	if err != nil {
 		return err
 	}
-	listener, err := listen(c.listen)
+	listener, err := listen("listen", c.listen)
 	if err != nil {
 		return err
+	}
+	operator, err := newOperator(c, service, log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	server := newServer(handler, log)
 	watch := newConnWatch(listener)
@@ -70,9 +77,12 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	go watch.run(watching)
 	// After the requests under way, whose visits count, and before the store is closed.
 	defer storeVisits(service, log)()
-	served := make(chan error, 1)
+	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
-	logStart(log, c, listener.Addr())
+	if operator != nil {
+		go func() { served <- operator.serve() }()
+	}
+	logStart(log, c, listener.Addr(), operator.address())
 
 	select {
 	case err := <-served:
@@ -81,6 +91,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	}
 	stop()
 	log.Info("stopping", "at_most", drainTime.String())
+	operator.close() // first: a long profile must not take the visitors' time
 	drain(server, log)
 	log.Info("stopped")
 	return nil
@@ -133,6 +144,7 @@ func newHandler(c config, service *shortener.Service, now func() time.Time, log 
 		Service:        service,
 		Throttle:       throttle,
 		Changes:        changes,
+		KeysOnly:       c.keysOnly,
 		Rules:          web.Rules{Daily: c.policy.Client, Every: c.throttle.Every},
 		PublicURL:      c.publicURL,
 		CORSOrigins:    c.origins,
@@ -167,9 +179,10 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-func logStart(log *slog.Logger, c config, address net.Addr) {
+func logStart(log *slog.Logger, c config, address net.Addr, admin string) {
 	log.Info("listening",
 		"address", address.String(),
+		"admin", admin,
 		"public_url", c.publicURL.String(),
 		"store", c.store,
 		slog.Group("throttle", "every", c.throttle.Every.String(), "burst", c.throttle.Burst, "clients", c.throttle.Clients),

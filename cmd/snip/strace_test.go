@@ -39,7 +39,7 @@ func startTraced(dir, trace string, options []string, args ...string) (*process,
 		// -D: the program stays our child, and strace watches from aside. With
 		// --seccomp-bpf, which is faster, strace 6.1 sends no signals.
 		[]string{"-D", "-f", "-qq", "-xx", "-s", "1048576", "-o", trace},
-		options, []string{binary, "--listen", "127.0.0.1:0"}, args)
+		options, []string{binary, "--listen", "127.0.0.1:0", "--admin-listen", "off"}, args)
 	return startCommand(exec.Command("strace", line...), dir, nil)
 }
 

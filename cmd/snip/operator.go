@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	stdlog "log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"snip/shortener"
+	"snip/web/admin"
+)
+
+// operator is the admin listener; nil where there is none.
+type operator struct {
+	server   *http.Server
+	listener net.Listener
+}
+
+func newOperator(c config, service *shortener.Service, log *slog.Logger) (*operator, error) {
+	if c.admin == "" {
+		return nil, nil
+	}
+	token, err := ensureAdminToken(c.adminToken, c.store)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := admin.New(admin.Config{Service: service, Token: token, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("admin listener: %w", err)
+	}
+	listener, err := listen("admin-listen", c.admin)
+	if err != nil {
+		return nil, err
+	}
+	return &operator{
+		server: &http.Server{
+			Handler:           handler,
+			MaxHeaderBytes:    16 << 10,
+			ReadHeaderTimeout: headerTime * time.Second,
+			ReadTimeout:       answerTime * time.Second,
+			IdleTimeout:       idleTime * time.Second, // none for writing: a profile takes as long as it was asked to
+			ErrorLog:          stdlog.New(serverLog{log}, "", 0),
+		},
+		listener: listener,
+	}, nil
+}
+
+// serve runs until close.
+func (o *operator) serve() error { return o.server.Serve(o.listener) }
+
+func (o *operator) address() string {
+	if o == nil {
+		return "off"
+	}
+	return o.listener.Addr().String()
+}
+
+func (o *operator) close() {
+	if o != nil {
+		_ = o.server.Close() // what it could not close ends with the process
+	}
+}

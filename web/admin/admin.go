@@ -1,0 +1,167 @@
+// Package admin is the operator's way into a running service: JSON over HTTP, on
+// a listener of its own and behind a token.
+//
+// It promises that nothing is answered to whoever does not show the token, and
+// that no page of another site can use an operator's browser to write. It is not
+// for the public listener, and TLS ends at a proxy in front.
+//
+// Start with [New]; the routes are one table there.
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"snip/shortener"
+)
+
+// MinToken is the shortest token, in bytes. A random one of that length cannot be
+// guessed, however fast.
+const MinToken = 16
+
+// Config holds what the handler is made of.
+type Config struct {
+	Service *shortener.Service
+	Token   string // at least MinToken bytes
+	Log     *slog.Logger
+}
+
+// server is what the handlers share.
+type server struct {
+	service *shortener.Service
+	token   [sha256.Size]byte
+	log     *slog.Logger
+	slowed  chan struct{} // holds a place for each wrong token that waits for its answer
+}
+
+// handler answers a request, or returns an error that becomes the answer.
+type handler func(s *server, w http.ResponseWriter, r *http.Request) error
+
+// New returns the handler.
+func New(c Config) (http.Handler, error) {
+	if len(c.Token) < MinToken {
+		return nil, fmt.Errorf("the token must have at least %d characters", MinToken)
+	}
+	s := &server{
+		service: c.Service,
+		token:   sha256.Sum256([]byte(c.Token)),
+		log:     c.Log,
+		slowed:  make(chan struct{}, mostSlowed),
+	}
+	mux := http.NewServeMux()
+	for pattern, handle := range map[string]handler{
+		"GET /healthz":     (*server).healthz,
+		"GET /readyz":      (*server).readyz,
+		"GET /api/keys":    (*server).listKeys,
+		"POST /api/keys":   (*server).createKey,
+		"PATCH /api/keys":  (*server).changeKey, // of the name in the query, which a path could not hold whatever it is
+		"DELETE /api/keys": (*server).revokeKey,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(s, w, r); err != nil {
+				s.refuse(w, r, err)
+			}
+		})
+	}
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return s.guard(http.NewCrossOriginProtection().Handler(mux)), nil
+}
+
+const (
+	// slowness is how long the answer to a wrong token takes.
+	slowness = time.Second
+	// mostSlowed bounds how many of those answers wait at once.
+	mostSlowed = 32
+)
+
+// guard lets requests pass that show the token.
+func (s *server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if s.shows(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if r.Header.Get("Authorization") != "" && !s.slow(r.Context()) {
+			h.Set("Retry-After", "1")
+			writeProblem(w, http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens at once.")
+			return
+		}
+		h.Set("WWW-Authenticate", "Bearer")
+		writeProblem(w, http.StatusUnauthorized, "unauthorized", "Send the admin token in the header Authorization: Bearer.")
+	})
+}
+
+// shows reports whether the request shows the token, in constant time.
+func (s *server) shows(r *http.Request) bool {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	given := sha256.Sum256([]byte(strings.TrimLeft(text, " ")))
+	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// slow waits before a wrong token is answered, or returns false where too many
+// wait already.
+func (s *server) slow(ctx context.Context) bool {
+	select {
+	case s.slowed <- struct{}{}:
+	default:
+		return false
+	}
+	defer func() { <-s.slowed }()
+	timer := time.NewTimer(slowness)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+func (s *server) healthz(w http.ResponseWriter, r *http.Request) error {
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// readyz says in full what the public learns in a word.
+func (s *server) readyz(w http.ResponseWriter, r *http.Request) error {
+	if err := s.service.Ready(r.Context()); err != nil {
+		writeProblem(w, http.StatusServiceUnavailable, "unavailable", "Links cannot be made now: "+err.Error()+".")
+		return nil
+	}
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// refuse answers with an error.
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var bad *badRequest
+	switch {
+	case errors.As(err, &bad), errors.Is(err, shortener.ErrInvalidKey):
+		writeProblem(w, http.StatusBadRequest, "invalid_request", sentence(err))
+	case errors.Is(err, shortener.ErrNoKey):
+		writeProblem(w, http.StatusNotFound, "not_found", sentence(err))
+	case errors.Is(err, shortener.ErrKeyTaken):
+		writeProblem(w, http.StatusConflict, "name_taken", sentence(err))
+	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, context.Canceled):
+		s.log.Error("an operator's request cannot be done", "method", r.Method, "path", r.URL.Path, "err", err)
+		writeProblem(w, http.StatusServiceUnavailable, "unavailable", sentence(err))
+	default:
+		s.log.Error("an operator's request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		writeProblem(w, http.StatusInternalServerError, "internal", sentence(err))
+	}
+}
+
+// sentence is an error as an operator reads it.
+func sentence(err error) string { return err.Error() + "." }

@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+)
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = 64 << 10
+
+// problem is an answer that refuses, in the format of RFC 9457.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+func writeProblem(w http.ResponseWriter, status int, code, detail string) {
+	body, err := json.Marshal(problem{"about:blank", http.StatusText(status), status, code, detail})
+	if err != nil { // the detail is no valid UTF-8
+		body = []byte(`{}`)
+	}
+	send(w, status, "application/problem+json", body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	send(w, status, "application/json", body)
+	return nil
+}
+
+func send(w http.ResponseWriter, status int, mediaType string, body []byte) {
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // an error means that nobody listens any more
+}
+
+// badRequest says what is wrong with a request's body.
+type badRequest struct{ error }
+
+func (e *badRequest) Unwrap() error { return e.error }
+
+// readJSON reads one JSON value with fields that are known.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		err = json.Unmarshal(body, v, json.RejectUnknownMembers(true))
+	}
+	if err != nil {
+		return &badRequest{fmt.Errorf("the body cannot be used: %w", err)}
+	}
+	return nil
+}

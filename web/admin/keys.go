@@ -1,0 +1,88 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"snip/shortener"
+)
+
+// key is an API key as an operator sees it.
+type key struct {
+	Name      string    `json:"name"`
+	ID        string    `json:"id"`    // 16 hexadecimal digits
+	Daily     int64     `json:"daily"` // links per UTC day
+	Used      *int64    `json:"used"`  // of them today; null where they cannot be counted
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// newKey is the answer in which a key is made, the only one with its text.
+type newKey struct {
+	key
+	Text shortener.Token `json:"key"`
+}
+
+// view adds what is used today.
+func (s *server) view(ctx context.Context, k shortener.Key) key {
+	v := key{Name: k.Name, ID: k.ID.String(), Daily: k.Daily, CreatedAt: k.CreatedAt}
+	if a, err := s.service.Allowance(ctx, k.Client()); err == nil {
+		v.Used = &a.Usage.Used
+	}
+	return v
+}
+
+func (s *server) listKeys(w http.ResponseWriter, r *http.Request) error {
+	keys, err := s.service.Keys(r.Context())
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Keys []key `json:"keys"`
+	}{make([]key, len(keys))}
+	for i, k := range keys {
+		answer.Keys[i] = s.view(r.Context(), k)
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *server) createKey(w http.ResponseWriter, r *http.Request) error {
+	var wanted struct {
+		Name  string `json:"name"`
+		Daily int64  `json:"daily"`
+	}
+	if err := readJSON(w, r, &wanted); err != nil {
+		return err
+	}
+	made, text, err := s.service.CreateKey(r.Context(), wanted.Name, wanted.Daily)
+	if err != nil {
+		return err
+	}
+	s.log.Info("a key was made", "name", made.Name, "id", made.ID.String(), "daily", made.Daily)
+	return writeJSON(w, http.StatusCreated, newKey{s.view(r.Context(), made), text})
+}
+
+func (s *server) changeKey(w http.ResponseWriter, r *http.Request) error {
+	var wanted struct {
+		Daily int64 `json:"daily"`
+	}
+	if err := readJSON(w, r, &wanted); err != nil {
+		return err
+	}
+	changed, err := s.service.ChangeKey(r.Context(), r.URL.Query().Get("name"), wanted.Daily)
+	if err != nil {
+		return err
+	}
+	s.log.Info("a key was changed", "name", changed.Name, "id", changed.ID.String(), "daily", changed.Daily)
+	return writeJSON(w, http.StatusOK, s.view(r.Context(), changed))
+}
+
+func (s *server) revokeKey(w http.ResponseWriter, r *http.Request) error {
+	name := r.URL.Query().Get("name")
+	if err := s.service.RevokeKey(r.Context(), name); err != nil {
+		return err
+	}
+	s.log.Info("a key was revoked", "name", name)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
