@@ -48,8 +48,8 @@ func requests() []mutant {
 			from: "h.Key != 0 && l.Key == h.Key", to: "h.Key != 0"},
 		{fault: "no key manages the links of none", file: "shortener/manage.go", test: "TestKeyHoldsItsLinks",
 			from: "h.Key != 0 && l.Key == h.Key", to: "l.Key == h.Key"},
-		{fault: "a revoked key stays in memory", file: "shortener/key.go", test: "TestKeyHoldsItsLinks",
-			from: "\ts.keys.Store(&byHash)\n", to: "\tif len(byHash) > len(*s.keys.Load()) {\n\t\ts.keys.Store(&byHash)\n\t}\n"},
+		{fault: "a revoked key stays in memory", file: "shortener/act.go", test: "TestKeyHoldsItsLinks",
+			from: "\ts.set.Store(&set)\n", to: "\tif len(set.keys) > len(s.set.Load().keys) {\n\t\ts.set.Store(&set)\n\t}\n"},
 
 		{fault: "Retry-After is rounded down", file: "web/words.go", test: "TestRetryAfterIsTrue",
 			from: "int64((wait+time.Second-1)/time.Second)", to: "int64(wait/time.Second)"},

@@ -3,8 +3,10 @@ package shortener
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -16,11 +18,11 @@ import (
 // Key lets its holder make links as a client of its own, and manage those links.
 // An operator makes it.
 type Key struct {
-	ID        quota.KeyID
-	Name      string    // that no other key has; see [Service.CreateKey]
-	Daily     int64     // links per UTC day, at least 1
-	CreatedAt time.Time // UTC, in whole microseconds
-	Hash      TokenHash // of the text that its holder shows
+	ID        quota.KeyID `json:"id"`
+	Name      string      `json:"-"`          // that no other key has; see [Service.CreateKey]
+	Daily     int64       `json:"daily"`      // links per UTC day, at least 1
+	CreatedAt time.Time   `json:"created_at"` // UTC, in whole microseconds
+	Hash      TokenHash   `json:"hash"`       // of the text that its holder shows
 }
 
 // Client returns who pays for what the key's holder makes.
@@ -34,20 +36,13 @@ const KeyPrefix = "snip_"
 // MaxKeyName is the longest name of a key, in characters.
 const MaxKeyName = 64
 
-// Errors about keys, which only operators meet.
-var (
-	// ErrInvalidKey means that a key cannot have such a name or limit.
-	ErrInvalidKey = errors.New("invalid key")
-	// ErrKeyTaken means that a key has that name already.
-	ErrKeyTaken = errors.New("a key of that name exists")
-	// ErrNoKey means that no key has that name.
-	ErrNoKey = errors.New("no key of that name")
-)
+// ErrInvalidKey means that a key cannot have such a name or limit.
+var ErrInvalidKey = errors.New("invalid key")
 
 // CreateKey makes a key and returns it with the text to give to its holder, which
 // is kept nowhere. The name has 1 to 64 characters, all of them visible or a
 // blank within, and daily is at least 1 and no more than the service's day leaves
-// to any one client. The errors are [ErrInvalidKey], [ErrKeyTaken], or wrap
+// to any one client. The errors are [ErrInvalidKey], [ErrEntryExists], or wrap
 // [ErrUnavailable].
 func (s *Service) CreateKey(ctx context.Context, name string, daily int64) (Key, Token, error) {
 	if err := cmp.Or(checkKeyName(name), s.checkDaily(daily)); err != nil {
@@ -55,78 +50,71 @@ func (s *Service) CreateKey(ctx context.Context, name string, daily int64) (Key,
 	}
 	token := Token(KeyPrefix) + NewToken()
 	key := Key{ID: quota.NewKeyID(), Name: name, Daily: daily, CreatedAt: s.instant(), Hash: token.Hash()}
-	if err := s.changeKeys(ctx, func() error { return s.store.CreateKey(ctx, key) }); err != nil {
+	if err := s.changeKey(ctx, "create key", AddEntry, key); err != nil {
 		return Key{}, "", err
 	}
 	return key, token, nil
 }
 
 // ChangeKey gives a key another limit, at once and for the day that has begun. The
-// errors are [ErrInvalidKey], [ErrNoKey], or wrap [ErrUnavailable].
-func (s *Service) ChangeKey(ctx context.Context, name string, daily int64) (key Key, err error) {
+// errors are [ErrInvalidKey], [ErrNoEntry], or wrap [ErrUnavailable].
+func (s *Service) ChangeKey(ctx context.Context, name string, daily int64) (Key, error) {
 	if err := s.checkDaily(daily); err != nil {
 		return Key{}, err
 	}
-	err = s.changeKeys(ctx, func() error {
-		key, err = s.store.ChangeKey(ctx, name, daily)
-		return err
-	})
-	return key, err
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return Key{}, err
+	}
+	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
+	if i < 0 {
+		return Key{}, fmt.Errorf("key %q %w", name, ErrNoEntry)
+	}
+	keys[i].Daily = daily
+	return keys[i], s.changeKey(ctx, "change key", ReplaceEntry, keys[i])
 }
 
 // RevokeKey takes a key away from its holder, at once. The links that it made lead
-// on. The errors are [ErrNoKey], or wrap [ErrUnavailable].
+// on. The errors are [ErrNoEntry], or wrap [ErrUnavailable].
 func (s *Service) RevokeKey(ctx context.Context, name string) error {
-	return s.changeKeys(ctx, func() error { return s.store.DeleteKey(ctx, name) })
+	return s.changeKey(ctx, "revoke key", RemoveEntry, Key{Name: name})
 }
 
 // Keys returns every key, in the order of their names.
 func (s *Service) Keys(ctx context.Context) ([]Key, error) {
-	keys, err := s.store.Keys(ctx)
-	return keys, keyRefusal(err)
-}
-
-// LoadKeys reads the keys into memory, where [Service.FindKey] looks them up.
-func (s *Service) LoadKeys(ctx context.Context) error {
-	s.keysMu.Lock()
-	defer s.keysMu.Unlock()
-	return s.loadKeys(ctx)
+	entries, err := s.store.Entries(ctx, EntryKey)
+	if err != nil {
+		return nil, refusalOf(err)
+	}
+	keys := make([]Key, len(entries))
+	for i, e := range entries {
+		if err := json.Unmarshal([]byte(e.Value), &keys[i]); err != nil {
+			return nil, fmt.Errorf("%w: key %q: %w", ErrUnavailable, e.Name, err)
+		}
+		keys[i].Name = e.Name
+	}
+	return keys, nil
 }
 
 // FindKey returns the key whose text that is. It does not touch the store.
 func (s *Service) FindKey(text Token) (Key, bool) {
-	key, ok := (*s.keys.Load())[text.Hash()]
+	key, ok := s.set.Load().keys[text.Hash()]
 	return key, ok
 }
 
-// changeKeys makes one change at a time and takes what has become of it into
-// memory, also when its outcome is unknown.
-func (s *Service) changeKeys(ctx context.Context, change func() error) error {
-	s.keysMu.Lock()
-	defer s.keysMu.Unlock()
-	err := change()
-	return keyRefusal(cmp.Or(err, s.loadKeys(context.WithoutCancel(ctx))))
-}
-
-func (s *Service) loadKeys(ctx context.Context) error {
-	keys, err := s.store.Keys(ctx)
+func (s *Service) changeKey(ctx context.Context, action string, verb EntryVerb, key Key) error {
+	value, err := json.Marshal(key)
 	if err != nil {
-		return fmt.Errorf("load keys: %w", err)
-	}
-	byHash := make(map[TokenHash]Key, len(keys))
-	for _, key := range keys {
-		byHash[key.Hash] = key
-	}
-	s.keys.Store(&byHash)
-	return nil
-}
-
-// keyRefusal is refusalOf for what only happens to keys.
-func keyRefusal(err error) error {
-	if errors.Is(err, ErrKeyTaken) || errors.Is(err, ErrNoKey) {
 		return err
 	}
-	return refusalOf(err)
+	err = s.act(ctx, Act{
+		Line:    AuditLine{Action: action, Target: key.Name},
+		Entries: []EntryChange{{Entry{EntryKey, key.Name, string(value)}, verb}},
+	})
+	if errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {
+		return fmt.Errorf("key %q %w", key.Name, err)
+	}
+	return err
 }
 
 func checkKeyName(name string) error {

@@ -123,7 +123,7 @@ func TestKeyIsKeptAsAHash(t *testing.T) {
 	if _, ok := again.FindKey(text); ok {
 		t.Error("a key is known before the keys are read")
 	}
-	if err := again.LoadKeys(t.Context()); err != nil {
+	if err := again.LoadOperatorSet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if found, ok := again.FindKey(text); !ok || found != key {
@@ -166,19 +166,19 @@ func TestKeyRules(t *testing.T) {
 	if _, err := f.ChangeKey(t.Context(), "a", 901); !errors.Is(err, shortener.ErrInvalidKey) {
 		t.Errorf("changed to more than is left: %v", err)
 	}
-	if _, err := f.ChangeKey(t.Context(), "unknown", 1); !errors.Is(err, shortener.ErrNoKey) {
+	if _, err := f.ChangeKey(t.Context(), "unknown", 1); !errors.Is(err, shortener.ErrNoEntry) {
 		t.Errorf("changing what is not there: %v", err)
 	}
-	if err := f.RevokeKey(t.Context(), "unknown"); !errors.Is(err, shortener.ErrNoKey) {
+	if err := f.RevokeKey(t.Context(), "unknown"); !errors.Is(err, shortener.ErrNoEntry) {
 		t.Errorf("revoking what is not there: %v", err)
 	}
-	if _, _, err := f.CreateKey(t.Context(), "a", 1); !errors.Is(err, shortener.ErrKeyTaken) {
+	if _, _, err := f.CreateKey(t.Context(), "a", 1); !errors.Is(err, shortener.ErrEntryExists) {
 		t.Errorf("a name that is taken: %v", err)
 	}
 	if _, _, err := newService(f, quota.Policy{Client: 50}).CreateKey(t.Context(), "unbounded", 1<<40); err != nil {
 		t.Errorf("where the service has no limit: %v", err)
 	}
-	f.store.fail["keys"] = errors.New("disk on fire")
+	f.store.fail["act"] = errors.New("disk on fire")
 	if _, _, err := f.CreateKey(t.Context(), "new", 1); !errors.Is(err, shortener.ErrUnavailable) {
 		t.Errorf("a store that fails: %v", err)
 	}

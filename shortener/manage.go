@@ -41,6 +41,9 @@ func (s *Service) Link(ctx context.Context, slug Slug) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
+	if link.TakenDown != "" {
+		return Link{}, ErrTakenDown
+	}
 	if link.Target().Ended(s.now()) {
 		return Link{}, ErrGone
 	}
@@ -83,8 +86,8 @@ func (s *Service) managed(ctx context.Context, link Link) (m Managed, err error)
 }
 
 // Change changes the link for its holder. A new destination passes
-// every rule that a new link's does. The errors are those of Manage, or an
-// [*InvalidError]; nothing is charged and nothing given back.
+// every rule that a new link's does. The errors are those of Manage, an
+// [*InvalidError], or [ErrLocked]; nothing is charged and nothing given back.
 func (s *Service) Change(ctx context.Context, slug Slug, who Holder, wanted Changed) (Managed, error) {
 	if _, err := s.owned(ctx, slug, who); err != nil {
 		return Managed{}, err
@@ -95,18 +98,26 @@ func (s *Service) Change(ctx context.Context, slug Slug, who Holder, wanted Chan
 	}
 	link, err := s.store.Change(ctx, slug, change)
 	if err != nil {
-		return Managed{}, refusalOf(err)
+		return Managed{}, unchanged(err)
 	}
 	return s.managed(ctx, link)
 }
 
 // Delete deletes the link for its holder: its slug leads nowhere from
-// now on and is never given to anyone else. The errors are those of Manage.
+// now on and is never given to anyone else. The errors are those of Manage, or [ErrLocked].
 func (s *Service) Delete(ctx context.Context, slug Slug, who Holder) error {
 	if _, err := s.owned(ctx, slug, who); err != nil {
 		return err
 	}
-	return refusalOf(s.store.Delete(ctx, slug))
+	return unchanged(s.store.Delete(ctx, slug))
+}
+
+// unchanged tells a holder why a link cannot be changed.
+func unchanged(err error) error {
+	if errors.Is(err, ErrTakenDown) {
+		return ErrLocked
+	}
+	return refusalOf(err)
 }
 
 // owned returns the link if it is the holder's. An unknown slug takes the same way

@@ -37,12 +37,12 @@ type Service struct {
 	visits       *recorder
 	now          func() time.Time
 
-	keysMu sync.Mutex                        // held while keys change
-	keys   atomic.Pointer[map[TokenHash]Key] // by the hash of their text
+	acting sync.Mutex // held while an operator changes something
+	set    atomic.Pointer[operatorSet]
 }
 
-// New returns a service. The policy must be valid. It knows no key before
-// [Service.LoadKeys].
+// New returns a service. The policy must be valid. It knows nothing of
+// what operators have set before [Service.LoadOperatorSet].
 func New(c Config) *Service {
 	s := &Service{
 		store:        c.Store,
@@ -53,7 +53,7 @@ func New(c Config) *Service {
 		visits:       newRecorder(),
 		now:          c.Now,
 	}
-	s.keys.Store(&map[TokenHash]Key{})
+	s.set.Store(&operatorSet{})
 	return s
 }
 
@@ -239,6 +239,9 @@ func (s *Service) target(ctx context.Context, slug Slug) (Target, error) {
 	target, err := s.store.Follow(ctx, slug)
 	if err != nil {
 		return Target{}, err
+	}
+	if target.TakenDown {
+		return Target{}, ErrTakenDown
 	}
 	if target.Ended(s.now()) {
 		return Target{}, ErrGone

@@ -76,11 +76,11 @@ func (s *spy) Create(ctx context.Context, c shortener.Creation) error {
 	return s.Store.Create(ctx, c)
 }
 
-func (s *spy) CreateKey(ctx context.Context, key shortener.Key) error {
-	if err := s.call("keys"); err != nil {
+func (s *spy) Act(ctx context.Context, act shortener.Act) error {
+	if err := s.call("act"); err != nil {
 		return err
 	}
-	return s.Store.CreateKey(ctx, key)
+	return s.Store.Act(ctx, act)
 }
 
 type fixture struct {

@@ -30,6 +30,7 @@ type Link struct {
 	MaxVisits    int64     // how many visits lead on; 0 is any number
 	ForwardQuery bool      // whether a visitor's query is handed on
 	Token        TokenHash // of the token that manages it; the zero hash is none
+	TakenDown    string    // the reason's code, when an operator took it down; it leads nowhere and cannot be changed
 	Deleted      bool      // what is left is a tombstone: the slug stays taken and leads nowhere
 }
 
@@ -40,6 +41,7 @@ func (l Link) Target() Target {
 		ExpiresAt:    l.ExpiresAt,
 		ForwardQuery: l.ForwardQuery,
 		Limited:      l.MaxVisits > 0,
+		TakenDown:    l.TakenDown != "",
 		Deleted:      l.Deleted,
 	}
 }
@@ -73,6 +75,7 @@ type Target struct {
 	ExpiresAt    time.Time
 	ForwardQuery bool
 	Limited      bool // whether each visit is to be counted by [Store.Visit]
+	TakenDown    bool
 	Deleted      bool
 }
 
@@ -96,6 +99,11 @@ var (
 	ErrNotFound = errors.New("no such link")
 	// ErrGone means that the link existed and leads nowhere any more.
 	ErrGone = errors.New("the link has ended")
+	// ErrTakenDown means that an operator took the link down. For visitors it is a
+	// kind of [ErrGone].
+	ErrTakenDown = fmt.Errorf("%w: it was taken down", ErrGone)
+	// ErrLocked means that a link was taken down and so cannot be changed.
+	ErrLocked = errors.New("a link that was taken down cannot be changed")
 	// ErrNotYours means that a token or key does not manage the link, or that there
 	// is none: nobody can learn which.
 	ErrNotYours = errors.New("no such link for this token")

@@ -58,8 +58,8 @@ type Store interface {
 	Follow(ctx context.Context, slug Slug) (Target, error)
 
 	// Visit counts a visit of a link that has MaxVisits, durably, and returns its
-	// target, or ErrGone when as many have been counted, or the link is deleted. A
-	// link without MaxVisits is not counted. Of visits at once, just as many get
+	// target, or ErrGone when as many have been counted, or the link is deleted or
+	// taken down. A link without MaxVisits is not counted. Of visits at once, just as many get
 	// the target as there are left. Other errors are as for Create.
 	Visit(ctx context.Context, slug Slug) (Target, error)
 
@@ -74,8 +74,9 @@ type Store interface {
 	Visits(ctx context.Context, slug Slug) (Visits, error)
 
 	// Change changes a link in one durable commit and returns what it has become.
-	// The errors are ErrNotFound, ErrGone for one that is deleted, or as for
-	// Create. It charges nothing and gives nothing back.
+	// The errors are ErrNotFound, ErrGone for one that is deleted, ErrTakenDown for
+	// one that is taken down, or as for Create. It charges nothing and gives nothing
+	// back.
 	Change(ctx context.Context, slug Slug, change Change) (Link, error)
 
 	// Delete leaves the link's tombstone, and nothing of its visits. The errors
@@ -88,20 +89,21 @@ type Store interface {
 	// ErrNotFound when that is no link of the key's.
 	LinksOf(ctx context.Context, key quota.KeyID, before Slug, n int) ([]Link, error)
 
-	// Keys returns every key, in the order of their names.
-	Keys(ctx context.Context) ([]Key, error)
+	// Scan returns up to n links, tombstones too, in an order of the store's own,
+	// and the mark behind which to go on; it is "" at the end, and given as "" at the
+	// start. Links that come or go meanwhile may be left out.
+	Scan(ctx context.Context, mark string, n int) (links []Link, next string, err error)
 
-	// CreateKey stores a key durably, or returns ErrKeyTaken. Other errors of this
-	// and the next two are as for Create.
-	CreateKey(ctx context.Context, key Key) error
+	// Entries returns what operators have set of a kind, in the order of names.
+	Entries(ctx context.Context, kind EntryKind) ([]Entry, error)
 
-	// ChangeKey sets the Daily of the named key durably and returns what the key has
-	// become, or ErrNoKey.
-	ChangeKey(ctx context.Context, name string, daily int64) (Key, error)
+	// Act does what an operator wants in one durable commit. The errors are
+	// ErrEntryExists or ErrNoEntry, as the verbs have it, or as for Create.
+	Act(ctx context.Context, act Act) error
 
-	// DeleteKey removes the named key durably, or returns ErrNoKey. What it made
-	// stays.
-	DeleteKey(ctx context.Context, name string) error
+	// Audit returns up to n lines of the audit log, the latest first, of those with
+	// numbers below before where that is not 0.
+	Audit(ctx context.Context, before uint64, n int) ([]AuditLine, error)
 
 	// Ready reports why a creation on the given day would fail now, or nil.
 	Ready(ctx context.Context, day string) error

@@ -85,6 +85,10 @@ func (s *server) problemOf(err error) *problem {
 		return newProblem(http.StatusNotFound, "not_found", "No link has this address. Check that it was copied in full, upper and lower case included.")
 	case errors.Is(err, shortener.ErrNotYours):
 		return newProblem(http.StatusNotFound, "not_found", "There is no link of that name that this token or key manages.")
+	case errors.Is(err, shortener.ErrTakenDown):
+		return newProblem(http.StatusGone, "gone", "This link was taken down by the operator of this service.")
+	case errors.Is(err, shortener.ErrLocked):
+		return newProblem(http.StatusForbidden, "forbidden", "This link was taken down by the operator of this service, so it cannot be changed.")
 	case errors.Is(err, shortener.ErrGone):
 		return newProblem(http.StatusGone, "gone", "This link has ended and leads nowhere any more.")
 	case errors.Is(err, echo.ErrMethodNotAllowed):

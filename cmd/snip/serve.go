@@ -55,7 +55,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		}
 	}
 	service := newService(c, store, time.Now)
-	if err := service.LoadKeys(ctx); err != nil {
+	if err := service.LoadOperatorSet(ctx); err != nil {
 		return err
 	}
 	handler, err := newHandler(c, service, time.Now, log)

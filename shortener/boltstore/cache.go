@@ -29,7 +29,7 @@ type visited struct {
 	slug      int    // bytes of it
 	expiresAt int64  // as in a record
 
-	forwardQuery, limited, deleted bool
+	forwardQuery, limited, takenDown, deleted bool
 
 	generation uint64 // of its set, before the file was read
 }
@@ -40,6 +40,7 @@ func (v *visited) target() shortener.Target {
 		ExpiresAt:    instant(v.expiresAt),
 		ForwardQuery: v.forwardQuery,
 		Limited:      v.limited,
+		TakenDown:    v.takenDown,
 		Deleted:      v.deleted,
 	}
 }
@@ -114,6 +115,7 @@ func newVisited(t target, generation uint64) *visited {
 		expiresAt:    t.ExpiresAt,
 		forwardQuery: t.ForwardQuery,
 		limited:      t.MaxVisits > 0,
+		takenDown:    t.TakenDown != "",
 		deleted:      t.Deleted,
 		generation:   generation,
 	}

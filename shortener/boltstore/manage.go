@@ -54,7 +54,7 @@ func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Targe
 
 // visitable returns the link and its counted visits, unless it is used up.
 func (s *Store) visitable(tx *bbolt.Tx, slug shortener.Slug) (link shortener.Link, visited int64, err error) {
-	link, err = s.living(tx, slug)
+	link, err = s.changeable(tx, slug)
 	if err != nil || link.MaxVisits == 0 {
 		return link, 0, err
 	}
@@ -171,11 +171,11 @@ func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
 	return err
 }
 
-// replace puts another link in the place of one that is not deleted.
+// replace puts another link in the place of one that may be changed.
 func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shortener.Link) shortener.Link) (shortener.Link, error) {
 	var link shortener.Link // the writer's, until the outcome is known
 	err := s.submitLesser(ctx, func(tx *bbolt.Tx) error {
-		before, err := s.living(tx, slug)
+		before, err := s.changeable(tx, slug)
 		if err != nil {
 			return err
 		}
@@ -207,6 +207,15 @@ func (s *Store) forgetVisits(tx *bbolt.Tx, slug shortener.Slug) error {
 		}
 	}
 	return nil
+}
+
+// changeable returns the link unless it is deleted or taken down.
+func (s *Store) changeable(tx *bbolt.Tx, slug shortener.Slug) (shortener.Link, error) {
+	link, err := s.living(tx, slug)
+	if err == nil && link.TakenDown != "" {
+		err = shortener.ErrTakenDown
+	}
+	return link, err
 }
 
 // living returns the link unless it is deleted.

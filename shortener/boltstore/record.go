@@ -29,6 +29,7 @@ type record struct {
 	Token        []byte `cbor:"9,keyasint,omitempty"`
 	Deleted      bool   `cbor:"10,keyasint,omitempty"`
 	Key          uint64 `cbor:"11,keyasint,omitempty"`
+	TakenDown    string `cbor:"12,keyasint,omitempty"`
 }
 
 func encodeLink(l shortener.Link) ([]byte, error) {
@@ -44,6 +45,7 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 		ForwardQuery: l.ForwardQuery,
 		Deleted:      l.Deleted,
 		Key:          uint64(l.Key),
+		TakenDown:    l.TakenDown,
 	}
 	if l.Token != (shortener.TokenHash{}) {
 		r.Token = l.Token[:]
@@ -64,6 +66,8 @@ type target struct {
 	MaxVisits    int64 `cbor:"7,keyasint,omitempty"`
 	ForwardQuery bool  `cbor:"8,keyasint,omitempty"`
 	Deleted      bool  `cbor:"10,keyasint,omitempty"`
+
+	TakenDown string `cbor:"12,keyasint,omitempty"`
 }
 
 func (t target) target() shortener.Target {
@@ -72,6 +76,7 @@ func (t target) target() shortener.Target {
 		ExpiresAt:    instant(t.ExpiresAt),
 		ForwardQuery: t.ForwardQuery,
 		Limited:      t.MaxVisits > 0,
+		TakenDown:    t.TakenDown != "",
 		Deleted:      t.Deleted,
 	}
 }
@@ -109,6 +114,7 @@ func decodeLink(raw []byte) (shortener.Link, error) {
 
 		MaxVisits:    r.MaxVisits,
 		ForwardQuery: r.ForwardQuery,
+		TakenDown:    r.TakenDown,
 		Deleted:      r.Deleted,
 	}
 	switch len(r.Token) {

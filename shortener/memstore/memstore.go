@@ -20,8 +20,9 @@ type Store struct {
 	visits  map[shortener.Slug]shortener.Visits
 	used    map[quota.Counter]int64
 	secrets map[string]quota.Secret
-	keys    map[string]shortener.Key // by name
-	newest  string                   // the newest day that has a counted link
+	entries map[entryName]shortener.Entry
+	audit   []shortener.AuditLine
+	newest  string // the newest day that has a counted link
 }
 
 var _ shortener.Store = (*Store)(nil)
@@ -34,7 +35,7 @@ func New() *Store {
 		visits:  make(map[shortener.Slug]shortener.Visits),
 		used:    make(map[quota.Counter]int64),
 		secrets: make(map[string]quota.Secret),
-		keys:    make(map[string]shortener.Key),
+		entries: make(map[entryName]shortener.Entry),
 	}
 }
 
@@ -154,7 +155,7 @@ func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, e
 func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	link, err := s.living(ctx, slug)
+	link, err := s.changeable(ctx, slug)
 	if err != nil {
 		return shortener.Target{}, err
 	}
@@ -203,7 +204,7 @@ func (s *Store) Visits(ctx context.Context, slug shortener.Slug) (shortener.Visi
 func (s *Store) Change(ctx context.Context, slug shortener.Slug, change shortener.Change) (shortener.Link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	link, err := s.living(ctx, slug)
+	link, err := s.changeable(ctx, slug)
 	if err != nil {
 		return shortener.Link{}, err
 	}
@@ -216,7 +217,7 @@ func (s *Store) Change(ctx context.Context, slug shortener.Slug, change shortene
 func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	link, err := s.living(ctx, slug)
+	link, err := s.changeable(ctx, slug)
 	if err == nil {
 		s.links[slug] = link.Tombstone()
 		delete(s.visited, slug)
@@ -237,6 +238,15 @@ func (s *Store) living(ctx context.Context, slug shortener.Slug) (shortener.Link
 		return link, shortener.ErrGone
 	}
 	return link, nil
+}
+
+// changeable returns the link unless it is deleted or taken down.
+func (s *Store) changeable(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	link, err := s.living(ctx, slug)
+	if err == nil && link.TakenDown != "" {
+		err = shortener.ErrTakenDown
+	}
+	return link, err
 }
 
 // Ready implements [shortener.Store].

@@ -5,69 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"snip/quota"
 	"snip/shortener"
 )
-
-func testKeys(t *testing.T, stores []shortener.Store) {
-	first, other := stores[0], stores[len(stores)-1]
-	key := func(name string) shortener.Key {
-		return shortener.Key{ID: quota.NewKeyID(), Name: name, Daily: 500, CreatedAt: noon, Hash: shortener.NewToken().Hash()}
-	}
-	want := func(keys ...shortener.Key) {
-		t.Helper()
-		for i, s := range stores {
-			if got, err := s.Keys(t.Context()); err != nil || !slices.Equal(got, keys) {
-				t.Errorf("handle %d: the keys are %+v, %v, want %+v", i, got, err, keys)
-			}
-		}
-	}
-	want()
-	_, err := first.ChangeKey(t.Context(), "script", 1)
-	wantError(t, err, shortener.ErrNoKey)
-	wantError(t, first.DeleteKey(t.Context(), "script"), shortener.ErrNoKey)
-
-	script, letter := key("script"), key("Rundbrief für Ölmühlen")
-	for _, k := range []shortener.Key{script, letter} {
-		if err := first.CreateKey(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want(letter, script)
-	wantError(t, other.CreateKey(t.Context(), key("script")), shortener.ErrKeyTaken)
-	script.Daily = 7
-	if got, err := other.ChangeKey(t.Context(), "script", 7); err != nil || got != script {
-		t.Errorf("changed: %+v, %v", got, err)
-	}
-	want(letter, script)
-	if err := other.DeleteKey(t.Context(), letter.Name); err != nil {
-		t.Fatal(err)
-	}
-	want(script)
-	wantError(t, first.DeleteKey(t.Context(), letter.Name), shortener.ErrNoKey)
-
-	var group sync.WaitGroup
-	var made atomic.Int64
-	for i := range 10 {
-		group.Go(func() {
-			switch err := stores[i%len(stores)].CreateKey(t.Context(), key("wanted by ten")); {
-			case err == nil:
-				made.Add(1)
-			case !errors.Is(err, shortener.ErrKeyTaken):
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	if made.Load() != 1 {
-		t.Errorf("%d keys of one name were made", made.Load())
-	}
-}
 
 // testLinksOf makes links with three keys and without one, several in the same
 // instant, and reads them page by page.

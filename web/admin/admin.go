@@ -150,10 +150,10 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &bad), errors.Is(err, shortener.ErrInvalidKey):
 		writeProblem(w, http.StatusBadRequest, "invalid_request", sentence(err))
-	case errors.Is(err, shortener.ErrNoKey):
+	case errors.Is(err, shortener.ErrNoEntry):
 		writeProblem(w, http.StatusNotFound, "not_found", sentence(err))
-	case errors.Is(err, shortener.ErrKeyTaken):
-		writeProblem(w, http.StatusConflict, "name_taken", sentence(err))
+	case errors.Is(err, shortener.ErrEntryExists):
+		writeProblem(w, http.StatusConflict, "exists", sentence(err))
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, context.Canceled):
 		s.log.Error("an operator's request cannot be done", "method", r.Method, "path", r.URL.Path, "err", err)
 		writeProblem(w, http.StatusServiceUnavailable, "unavailable", sentence(err))

@@ -135,9 +135,9 @@ func TestKeys(t *testing.T) {
 	do("POST", "/api/keys", `{"name":"a/b?c&d ../é","daily":5}`, http.StatusCreated, `"daily":5,"used":0,"created_at":"`)
 	do("GET", "/api/keys", "", http.StatusOK, `{"keys":[{"name":"a/b?c&d ../é","id":"`)
 	do("PATCH", "/api/keys?name=a%2Fb%3Fc%26d+..%2F%C3%A9", `{"daily":7}`, http.StatusOK, `"daily":7`)
-	do("POST", "/api/keys", `{"name":"a/b?c&d ../é","daily":5}`, http.StatusConflict, "name_taken")
-	do("PATCH", "/api/keys?name=unknown", `{"daily":7}`, http.StatusNotFound, "no key of that name.")
-	do("DELETE", "/api/keys", "", http.StatusNotFound, "no key of that name.")
+	do("POST", "/api/keys", `{"name":"a/b?c&d ../é","daily":5}`, http.StatusConflict, "exists already")
+	do("PATCH", "/api/keys?name=unknown", `{"daily":7}`, http.StatusNotFound, "does not exist.")
+	do("DELETE", "/api/keys", "", http.StatusNotFound, "does not exist.")
 	for _, body := range []string{"", "{", "[]", `{"name":"x"}`, `{"name":"x","daily":"5"}`, `{"name":"x","daily":5,"extra":1}`, `{"name":"","daily":5}`, `{"name":"x","daily":5} {}`} {
 		do("POST", "/api/keys", body, http.StatusBadRequest, "invalid_request")
 	}

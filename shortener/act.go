@@ -1,0 +1,54 @@
+package shortener
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// operatorSet is what operators have set, in memory: the way of a request does not
+// touch the store for it.
+type operatorSet struct {
+	keys map[TokenHash]Key // by the hash of their text
+}
+
+// LoadOperatorSet reads what operators have set into memory.
+func (s *Service) LoadOperatorSet(ctx context.Context) error {
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	return s.loadOperatorSet(ctx)
+}
+
+func (s *Service) loadOperatorSet(ctx context.Context) error {
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return fmt.Errorf("read the keys: %w", err)
+	}
+	set := operatorSet{keys: make(map[TokenHash]Key, len(keys))}
+	for _, key := range keys {
+		set.keys[key.Hash] = key
+	}
+	s.set.Store(&set)
+	return nil
+}
+
+// act does one act at a time and takes what has become of it into memory, also
+// when its outcome is unknown.
+func (s *Service) act(ctx context.Context, a Act) error {
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	a.Line.At = s.instant()
+	err := s.store.Act(ctx, a)
+	if err = cmp.Or(err, s.loadOperatorSet(context.WithoutCancel(ctx))); errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {
+		return err
+	}
+	return refusalOf(err)
+}
+
+// Audit returns up to n lines of the log of what operators did, the latest first,
+// beginning behind the line with the number before where that is not 0.
+func (s *Service) Audit(ctx context.Context, before uint64, n int) ([]AuditLine, error) {
+	lines, err := s.store.Audit(ctx, before, n)
+	return lines, refusalOf(err)
+}

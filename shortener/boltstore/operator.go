@@ -1,0 +1,205 @@
+package boltstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"go.etcd.io/bbolt"
+
+	"snip/shortener"
+)
+
+var (
+	// operatorName is the bucket of what operators have set: a value under the
+	// kind, a zero byte, and the name.
+	operatorName = []byte("operator")
+	// auditName is the bucket of what operators did: 8 bytes of the line's number,
+	// big-endian, and a CBOR map.
+	auditName = []byte("audit")
+)
+
+// auditRecord is how a line of the audit log is kept.
+type auditRecord struct {
+	Version uint   `cbor:"0,keyasint"`
+	At      int64  `cbor:"1,keyasint"` // microseconds since 1970
+	Action  string `cbor:"2,keyasint"`
+	Target  string `cbor:"3,keyasint,omitempty"`
+	Reason  string `cbor:"4,keyasint,omitempty"`
+	Note    string `cbor:"5,keyasint,omitempty"`
+}
+
+// Entries implements [shortener.Store].
+func (s *Store) Entries(ctx context.Context, kind shortener.EntryKind) (entries []shortener.Entry, err error) {
+	prefix := entryKey(shortener.Entry{Kind: kind})
+	err = s.view(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket(operatorName)
+		if bucket == nil {
+			return nil
+		}
+		cursor := bucket.Cursor()
+		for at, value := cursor.Seek(prefix); bytes.HasPrefix(at, prefix); at, value = cursor.Next() {
+			entries = append(entries, shortener.Entry{Kind: kind, Name: string(at[len(prefix):]), Value: string(value)})
+		}
+		return nil
+	})
+	return entries, err
+}
+
+func entryKey(e shortener.Entry) []byte {
+	return append(append([]byte(e.Kind), 0), e.Name...)
+}
+
+// Act implements [shortener.Store].
+func (s *Store) Act(ctx context.Context, act shortener.Act) error {
+	return s.submitLesser(ctx, func(tx *bbolt.Tx) error {
+		// Everything is checked before anything is written, as everywhere.
+		for _, c := range act.Entries {
+			bucket := tx.Bucket(operatorName)
+			there := bucket != nil && bucket.Get(entryKey(c.Entry)) != nil
+			switch {
+			case c.Verb == shortener.AddEntry && there:
+				return shortener.ErrEntryExists
+			case (c.Verb == shortener.ReplaceEntry || c.Verb == shortener.RemoveEntry) && !there:
+				return shortener.ErrNoEntry
+			}
+		}
+		links, err := s.takenDown(tx, act)
+		if err != nil {
+			return err
+		}
+		for key, raw := range links {
+			if err := tx.Bucket(linksName).Put([]byte(key), raw); err != nil {
+				return torn(err)
+			}
+		}
+		return torn(errors.Join(putEntries(tx, act.Entries), putAuditLine(tx, act.Line)))
+	}, func() {
+		for _, slug := range act.Links {
+			s.cache.invalidate(slug)
+		}
+	})
+}
+
+// takenDown returns the records of the links that an act takes down or brings
+// back, by their keys.
+func (s *Store) takenDown(tx *bbolt.Tx, act shortener.Act) (map[string][]byte, error) {
+	records := make(map[string][]byte, len(act.Links))
+	for _, slug := range act.Links {
+		link, err := s.living(tx, slug)
+		if errors.Is(err, shortener.ErrNotFound) || errors.Is(err, shortener.ErrGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		link.TakenDown = act.Reason
+		raw, err := encodeLink(link)
+		if err != nil {
+			return nil, fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
+		}
+		records[string(s.numbers.key(slug))] = raw
+	}
+	return records, nil
+}
+
+func putEntries(tx *bbolt.Tx, changes []shortener.EntryChange) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	bucket, err := tx.CreateBucketIfNotExists(operatorName)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.Verb == shortener.RemoveEntry {
+			err = bucket.Delete(entryKey(c.Entry))
+		} else {
+			err = bucket.Put(entryKey(c.Entry), []byte(c.Value))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putAuditLine(tx *bbolt.Tx, line shortener.AuditLine) error {
+	bucket, err := tx.CreateBucketIfNotExists(auditName)
+	if err != nil {
+		return err
+	}
+	raw, err := cbor.Marshal(auditRecord{recordVersion, line.At.UnixMicro(), line.Action, line.Target, line.Reason, line.Note})
+	if err != nil {
+		return err
+	}
+	number, err := bucket.NextSequence()
+	if err != nil {
+		return err
+	}
+	return bucket.Put(binary.BigEndian.AppendUint64(nil, number), raw)
+}
+
+// Audit implements [shortener.Store].
+func (s *Store) Audit(ctx context.Context, before uint64, n int) (lines []shortener.AuditLine, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket(auditName)
+		if bucket == nil {
+			return nil
+		}
+		cursor := bucket.Cursor()
+		at, raw := cursor.Last()
+		if before > 0 {
+			cursor.Seek(binary.BigEndian.AppendUint64(nil, before))
+			at, raw = cursor.Prev()
+		}
+		for ; at != nil && len(lines) < n; at, raw = cursor.Prev() {
+			var r auditRecord
+			if err := cbor.Unmarshal(raw, &r); err != nil {
+				return fmt.Errorf("audit line %x: %w", at, err)
+			}
+			lines = append(lines, shortener.AuditLine{
+				Number: binary.BigEndian.Uint64(at),
+				At:     time.UnixMicro(r.At).UTC(),
+				Action: r.Action,
+				Target: r.Target,
+				Reason: r.Reason,
+				Note:   r.Note,
+			})
+		}
+		return nil
+	})
+	return lines, err
+}
+
+// Scan implements [shortener.Store]. The mark is the last link's key.
+func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Link, next string, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		bucket, err := bucket(tx, linksName)
+		if err != nil {
+			return err
+		}
+		cursor := bucket.Cursor()
+		key, raw := cursor.Seek([]byte(mark))
+		if key != nil && string(key) == mark {
+			key, raw = cursor.Next()
+		}
+		for ; key != nil; key, raw = cursor.Next() {
+			if len(links) == n {
+				return nil
+			}
+			link, err := decodeLink(raw)
+			if err != nil {
+				return fmt.Errorf("record under the key %x: %w", key, err)
+			}
+			links, next = append(links, link), string(key)
+		}
+		next = ""
+		return nil
+	})
+	return links, next, err
+}
