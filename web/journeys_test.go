@@ -25,9 +25,10 @@ import (
 
 // siteConfig is what the journeys' services differ in.
 type siteConfig struct {
-	daily  int64         // links per client and day
-	every  time.Duration // 0 turns the throttle off
-	prefix string
+	daily   int64         // links per client and day
+	every   time.Duration // 0 turns the throttle off
+	prefix  string
+	contact string
 }
 
 // site is a whole service on loopback at 22:00 UTC.
@@ -73,6 +74,7 @@ func openSite(t *testing.T, c siteConfig) *site {
 		Throttle:  throttle,
 		Rules:     web.Rules{Daily: c.daily, Every: c.every},
 		PublicURL: public,
+		Contact:   c.contact,
 		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Now:       now,
 	})
