@@ -43,7 +43,7 @@ func limits() []mutant {
 		{fault: "a key is in a network", file: policy, test: "TestPolicyCharges",
 			from: "p.Client, p.Network = key.Limit, 0", to: "p.Client = key.Limit"},
 		{fault: "the client level is skipped", file: policy, test: "TestPolicyCharges",
-			from: "if p.Client > 0 {", to: "if p.Client < 0 {"},
+			from: "if p.Client > 0 ||", to: "if p.Client < 0 ||"},
 		{fault: "the service level is skipped where a network level is on", file: policy, test: "TestPolicyCharges",
 			from: "\tif p.Service > 0 {\n\t\treserved", to: "\tif p.Service > 0 && p.Network == 0 {\n\t\treserved"},
 		{fault: "every network has the same counter", file: policy, test: "TestPolicyCharges",

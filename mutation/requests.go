@@ -15,15 +15,15 @@ func requests() []mutant {
 	)
 	return []mutant{
 		{fault: "the clock is read twice in a creation", file: service, test: "TestMidnightWithinACreation",
-			from: "\tday := quota.DayOf(now)\n", to: "\tday := quota.DayOf(s.instant())\n"},
+			from: "\tday := quota.DayOf(now)\n\tsecret, err := s.store.EnsureSecret", to: "\tday := quota.DayOf(s.instant())\n\tsecret, err := s.store.EnsureSecret"},
 		{fault: "the look admits", file: service, test: "TestLookNeverAdmits",
 			from: "\tfor range slugAttempts {\n", to: "\tfor i := range charges {\n\t\tcharges[i].Max = 1 << 62\n\t}\n\tfor range slugAttempts {\n"},
 		{fault: "there is no look, and refusals queue for the writer", file: service, test: "TestFullClient",
-			from: "if err := s.look(ctx, charges); err != nil {", to: "if false {"},
+			from: "\twouldRefuse, err := s.look(ctx, charges)\n\tif err != nil {", to: "\tvar wouldRefuse []quota.Level\n\tif false {"},
 		{fault: "an unknown error of a store passes through", file: service, test: "TestStoreErrorsRefuse",
 			from: "return fmt.Errorf(\"%w: %w\", ErrUnavailable, err)\n}\n\n// Allowance is", to: "return err\n}\n\n// Allowance is"},
 		{fault: "a store that fails is taken for one that admits", file: service, test: "TestStoreErrorsRefuse",
-			from: "\tcase err == nil:\n\t\treturn link, token, nil", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\treturn link, token, nil"},
+			from: "\tcase err == nil:\n\t\tfor _, level", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\tfor _, level"},
 		{fault: "an invalid destination touches the store", file: service, test: "TestInvalidInputTouchesNoStore",
 			from: "\tdestination, err := s.destinations.Parse(n.URL)\n", to: "\ts.store.EnsureSecret(ctx, quota.DayOf(s.instant()).Label)\n\tdestination, err := s.destinations.Parse(n.URL)\n"},
 		{fault: "random slugs are drawn for ever", file: service, test: "TestRandomSlugTaken",

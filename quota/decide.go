@@ -1,6 +1,11 @@
 package quota
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Decide is the only place where limits are compared. used[i] is what the
 // counter of charges[i] holds now; charges go from the widest level to the
@@ -11,6 +16,9 @@ import "fmt"
 // The last Reserved units of a counter are for newcomers: a demand of one unit
 // whose every narrower counter still stands at zero. The widest level alone
 // cannot tell a newcomer, so without a narrower charge there is none.
+//
+// A charge that is a dry run is counted and refuses nothing, so its counter may
+// come to hold more than Max.
 func Decide(charges []Charge, used []int64) ([]Usage, error) {
 	if err := validate(charges, used); err != nil {
 		return nil, err
@@ -23,12 +31,32 @@ func Decide(charges []Charge, used []int64) ([]Usage, error) {
 		}
 		usages[i] = Usage{Level: c.Counter.Level, Used: used[i], Max: c.Max, ResetAt: c.ResetAt}
 		// Subtracting keeps clear of the overflow that used+cost could bring.
-		if used[i] > open-c.Cost {
+		if used[i] > open-c.Cost && !c.DryRun {
 			return nil, &ExceededError{Usage: usages[i]}
 		}
 		usages[i].Used += c.Cost
 	}
 	return usages, nil
+}
+
+// WouldRefuse returns the levels that would refuse the charges if they were not a
+// dry run. The arguments are those of [Decide].
+func WouldRefuse(charges []Charge, used []int64) []Level {
+	var levels []Level
+	for i, c := range charges {
+		if !c.DryRun {
+			continue
+		}
+		real := slices.Clone(charges[i:])
+		real[0].DryRun = false
+		for j := range real[1:] {
+			real[j+1].DryRun = true
+		}
+		if _, err := Decide(real, used[i:]); errors.Is(err, ErrExceeded) {
+			levels = append(levels, c.Counter.Level)
+		}
+	}
+	return levels
 }
 
 // newcomer reports whether the demand on charges[0] is a first one at every
@@ -57,6 +85,8 @@ func validate(charges []Charge, used []int64) error {
 			return fmt.Errorf("%w: %d reserved of %d at level %s", ErrInvalidCharge, c.Reserved, c.Max, c.Counter.Level)
 		case used[i] < 0:
 			return fmt.Errorf("%w: stored count %d at level %s", ErrInvalidCharge, used[i], c.Counter.Level)
+		case c.DryRun && used[i] > math.MaxInt64-c.Cost:
+			return fmt.Errorf("%w: stored count %d at level %s has no room", ErrInvalidCharge, used[i], c.Counter.Level)
 		}
 	}
 	return nil

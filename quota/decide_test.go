@@ -3,6 +3,7 @@ package quota_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,5 +259,58 @@ func TestExceededErrorText(t *testing.T) {
 	err := &quota.ExceededError{Usage: quota.Usage{Level: quota.LevelClient, Used: 50, Max: 50, ResetAt: resetAt}}
 	if got, want := err.Error(), "client quota exceeded: 50 of 50 used until 2026-11-30T00:00:00Z"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A level in a dry run is counted and refuses nothing, whatever its limit; what it
+// would have refused is told apart, and the other levels refuse as ever.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	charge := func(level quota.Level, limit, reserved int64, dry bool) quota.Charge {
+		return quota.Charge{Counter: quota.Counter{Level: level}, Cost: 1, Max: limit, Reserved: reserved, DryRun: dry}
+	}
+	for _, row := range []struct {
+		name    string
+		dry     [3]bool
+		used    [3]int64
+		refused quota.Level // empty is none
+		would   []quota.Level
+	}{
+		{"nothing is full", [3]bool{true, true, true}, [3]int64{5, 2, 1}, "", nil},
+		{"a full network, dry", [3]bool{false, true, false}, [3]int64{5, 4, 1}, "", []quota.Level{quota.LevelNetwork}},
+		{"a full network", [3]bool{true, false, true}, [3]int64{5, 4, 1}, quota.LevelNetwork, nil},
+		{"a client beyond its limit, dry", [3]bool{false, false, true}, [3]int64{5, 2, 99}, "", []quota.Level{quota.LevelClient}},
+		{"a full client behind a full network, dry", [3]bool{false, true, false}, [3]int64{5, 4, 2}, quota.LevelClient, nil},
+		{"all full, all dry", [3]bool{true, true, true}, [3]int64{10, 4, 2}, "", []quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient}},
+		{"what is kept for newcomers, dry", [3]bool{true, false, false}, [3]int64{8, 1, 0}, "", []quota.Level{quota.LevelService}},
+		{"a newcomer", [3]bool{true, false, false}, [3]int64{8, 0, 0}, "", nil},
+	} {
+		charges := []quota.Charge{
+			charge(quota.LevelService, 10, 2, row.dry[0]), charge(quota.LevelNetwork, 4, 0, row.dry[1]), charge(quota.LevelClient, 2, 0, row.dry[2]),
+		}
+		usages, err := quota.Decide(charges, row.used[:])
+		var exceeded *quota.ExceededError
+		switch {
+		case row.refused != "":
+			if !errors.As(err, &exceeded) || exceeded.Usage.Level != row.refused {
+				t.Errorf("%s: %v, want a refusal by the %s", row.name, err, row.refused)
+			}
+			continue
+		case err != nil:
+			t.Errorf("%s: %v", row.name, err)
+			continue
+		}
+		for i, u := range usages {
+			if u.Used != row.used[i]+1 {
+				t.Errorf("%s: the %s is counted as %d", row.name, u.Level, u.Used)
+			}
+		}
+		if got := quota.WouldRefuse(charges, row.used[:]); !slices.Equal(got, row.would) {
+			t.Errorf("%s: %v would have refused, want %v", row.name, got, row.would)
+		}
+	}
+	full := charge(quota.LevelClient, 1, 0, true)
+	if _, err := quota.Decide([]quota.Charge{full}, []int64{math.MaxInt64}); !errors.Is(err, quota.ErrInvalidCharge) {
+		t.Errorf("a counter without room: %v", err)
 	}
 }

@@ -12,7 +12,14 @@ type Policy struct {
 	Network   int64
 	Service   int64
 	Newcomers int64 // the last part of Service, open to newcomers only; see Decide
+
+	DryRun map[Level]bool // levels that count and refuse nothing; see [Charge]
+
+	blocked bool // by an override
 }
+
+// Blocked reports whether an operator admits nothing of who has these limits.
+func (p Policy) Blocked() bool { return p.blocked }
 
 // Validate reports every problem of the policy at once: each level must fit into
 // the next wider one that is on, or the narrower number would promise what the
@@ -53,8 +60,9 @@ func (p Policy) For(who Client) Policy {
 	return p
 }
 
-// Charges turns the policy into the charges for a demand of cost units by who
-// within w, the widest level first. The secret is that of the UTC day.
+// Charges turns the limits of who, from [Policy.For] or [Overrides.For], into the
+// charges for a demand of cost units within w, the widest level first. The secret
+// is that of the UTC day.
 func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charge {
 	charges := make([]Charge, 0, 3)
 	add := func(level Level, subject Subject, limit, reserved int64) {
@@ -63,10 +71,10 @@ func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charg
 			Cost:     cost,
 			Max:      limit,
 			Reserved: reserved,
+			DryRun:   p.DryRun[level],
 			ResetAt:  w.End,
 		})
 	}
-	p = p.For(who)
 	if p.Service > 0 {
 		reserved := p.Newcomers
 		if p.Network == 0 && p.Client == 0 {
@@ -77,7 +85,7 @@ func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charg
 	if p.Network > 0 {
 		add(LevelNetwork, secret.Subject(LevelNetwork, who.Network()), p.Network, 0)
 	}
-	if p.Client > 0 {
+	if p.Client > 0 || p.blocked { // zero leaves a level out, but for who is blocked
 		add(LevelClient, who.Creator(secret), p.Client, 0)
 	}
 	return charges

@@ -149,7 +149,7 @@ func TestPolicyCharges(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(row.want, row.policy.Charges(row.who, secret, day, 2)); diff != "" {
+			if diff := cmp.Diff(row.want, row.policy.For(row.who).Charges(row.who, secret, day, 2)); diff != "" {
 				t.Errorf("charges (-want +got):\n%s", diff)
 			}
 		})

@@ -49,6 +49,7 @@ type Charge struct {
 	Cost     int64     // how many units are demanded, at least 1
 	Max      int64     // the most the counter may hold; overrides are already applied
 	Reserved int64     // the part of Max that is open to newcomers only; see Decide
+	DryRun   bool      // whether it is counted without ever refusing
 	ResetAt  time.Time // when the window ends
 }
 

@@ -5,12 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"snip/quota"
 )
 
 // operatorSet is what operators have set, in memory: the way of a request does not
 // touch the store for it.
 type operatorSet struct {
-	keys map[TokenHash]Key // by the hash of their text
+	keys      map[TokenHash]Key // by the hash of their text
+	overrides quota.Overrides
+	blocked   blockedHosts
+
+	// refused begins anew with each act: it may have raised a limit.
+	refused *quota.Refusals
 }
 
 // LoadOperatorSet reads what operators have set into memory.
@@ -25,9 +32,37 @@ func (s *Service) loadOperatorSet(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the keys: %w", err)
 	}
-	set := operatorSet{keys: make(map[TokenHash]Key, len(keys))}
+	overrides, err := s.Overrides(ctx)
+	if err != nil {
+		return fmt.Errorf("read the overrides: %w", err)
+	}
+	blocks, err := s.Blocks(ctx)
+	if err != nil {
+		return fmt.Errorf("read the blocks: %w", err)
+	}
+	set := operatorSet{
+		keys:      make(map[TokenHash]Key, len(keys)),
+		overrides: make(quota.Overrides, len(overrides)),
+		blocked:   make(blockedHosts, len(blocks)),
+		refused:   quota.NewRefusals(),
+	}
+	for _, b := range blocks {
+		set.blocked[b.Host] = true
+	}
+	byName := make(map[string]quota.KeyID, len(keys))
 	for _, key := range keys {
 		set.keys[key.Hash] = key
+		byName[key.Name] = key.ID
+	}
+	for _, o := range overrides {
+		scope, err := parseTarget(o.Target, byName)
+		if errors.Is(err, ErrNoEntry) {
+			continue // its key was revoked
+		}
+		if err != nil {
+			return fmt.Errorf("%w: override of %s: %w", ErrUnavailable, o.Target, err)
+		}
+		set.overrides[scope] = quota.Override{Limit: o.Limit, Until: o.Until}
 	}
 	s.set.Store(&set)
 	return nil

@@ -76,6 +76,43 @@ func parseHost(text string) (host, error) {
 	return host{ascii: name, addr: addr}, nil
 }
 
+// canonical is the host as lists know it: in lower case, without a dot at its end,
+// an address in one spelling and without brackets.
+func (h host) canonical() string {
+	if h.addr.IsValid() {
+		return carried(h.addr).String()
+	}
+	return strings.TrimRight(h.ascii, ".")
+}
+
+// HostOf returns the host of a destination that Parse accepted: in lower case, an
+// international name as punycode, an address in one spelling. It is empty where it
+// can be read no more: the tables of international names may have changed since.
+func HostOf(destination string) string {
+	p, err := split(destination)
+	if err != nil {
+		return ""
+	}
+	h, err := parseHost(p.host)
+	if err != nil {
+		return ""
+	}
+	return h.canonical()
+}
+
+// canonicalHost reads a host that somebody typed. The error says what is wrong with
+// it, as what follows its name in a sentence.
+func canonicalHost(text string) (string, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return carried(addr).String(), nil
+	}
+	h, err := parseHost(strings.TrimPrefix(text, "*."))
+	if err != nil {
+		return "", err
+	}
+	return h.canonical(), nil
+}
+
 func toASCII(text string) (string, error) {
 	lower := strings.ToLower(text)
 	if isASCII(text) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {

@@ -50,7 +50,11 @@ func (s *Service) CreateKey(ctx context.Context, name string, daily int64) (Key,
 	}
 	token := Token(KeyPrefix) + NewToken()
 	key := Key{ID: quota.NewKeyID(), Name: name, Daily: daily, CreatedAt: s.instant(), Hash: token.Hash()}
-	if err := s.changeKey(ctx, "create key", AddEntry, key); err != nil {
+	added, err := key.entry(AddEntry)
+	if err == nil {
+		err = s.changeKey(ctx, "create key", name, added)
+	}
+	if err != nil {
 		return Key{}, "", err
 	}
 	return key, token, nil
@@ -71,13 +75,26 @@ func (s *Service) ChangeKey(ctx context.Context, name string, daily int64) (Key,
 		return Key{}, fmt.Errorf("key %q %w", name, ErrNoEntry)
 	}
 	keys[i].Daily = daily
-	return keys[i], s.changeKey(ctx, "change key", ReplaceEntry, keys[i])
+	replaced, err := keys[i].entry(ReplaceEntry)
+	if err != nil {
+		return Key{}, err
+	}
+	return keys[i], s.changeKey(ctx, "change key", name, replaced)
 }
 
 // RevokeKey takes a key away from its holder, at once. The links that it made lead
 // on. The errors are [ErrNoEntry], or wrap [ErrUnavailable].
 func (s *Service) RevokeKey(ctx context.Context, name string) error {
-	return s.changeKey(ctx, "revoke key", RemoveEntry, Key{Name: name})
+	changes := []EntryChange{{Entry{Kind: EntryKey, Name: name}, RemoveEntry}}
+	// Its override goes with it, or a new key of that name would have it.
+	overrides, err := s.Overrides(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(overrides, func(o Override) bool { return o.Target == keyTarget+name }) {
+		changes = append(changes, EntryChange{Entry{Kind: EntryOverride, Name: keyTarget + name}, RemoveEntry})
+	}
+	return s.changeKey(ctx, "revoke key", name, changes...)
 }
 
 // Keys returns every key, in the order of their names.
@@ -102,17 +119,15 @@ func (s *Service) FindKey(text Token) (Key, bool) {
 	return key, ok
 }
 
-func (s *Service) changeKey(ctx context.Context, action string, verb EntryVerb, key Key) error {
-	value, err := json.Marshal(key)
-	if err != nil {
-		return err
-	}
-	err = s.act(ctx, Act{
-		Line:    AuditLine{Action: action, Target: key.Name},
-		Entries: []EntryChange{{Entry{EntryKey, key.Name, string(value)}, verb}},
-	})
+func (k Key) entry(verb EntryVerb) (EntryChange, error) {
+	value, err := json.Marshal(k)
+	return EntryChange{Entry{EntryKey, k.Name, string(value)}, verb}, err
+}
+
+func (s *Service) changeKey(ctx context.Context, action, name string, changes ...EntryChange) error {
+	err := s.act(ctx, Act{Line: AuditLine{Action: action, Target: name}, Entries: changes})
 	if errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {
-		return fmt.Errorf("key %q %w", key.Name, err)
+		return fmt.Errorf("key %q %w", name, err)
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (s *Service) Link(ctx context.Context, slug Slug) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	if link.TakenDown != "" {
+	if link.TakenDown != "" || s.blocks(HostOf(link.Destination)) {
 		return Link{}, ErrTakenDown
 	}
 	if link.Target().Ended(s.now()) {
@@ -138,7 +138,7 @@ func (s *Service) owned(ctx context.Context, slug Slug, who Holder) (Link, error
 
 func (s *Service) parseChange(wanted Changed) (change Change, err error) {
 	if wanted.URL != nil {
-		destination, err := s.destinations.Parse(*wanted.URL)
+		destination, err := s.destination(*wanted.URL)
 		if err != nil {
 			return Change{}, err
 		}

@@ -23,6 +23,7 @@ type Config struct {
 	Store        Store
 	Policy       quota.Policy
 	Destinations Destinations
+	Blocklist    Blocklist        // beside the operators' own blocks; nil is none
 	Reserved     []string         // slugs that name something else, in any case
 	Now          func() time.Time // the wall clock
 }
@@ -32,10 +33,12 @@ type Service struct {
 	store        Store
 	policy       quota.Policy
 	destinations Destinations
+	blocklist    Blocklist
 	slugs        slugRules
-	refused      *quota.Refusals
 	visits       *recorder
 	now          func() time.Time
+
+	outcomes outcomes
 
 	acting sync.Mutex // held while an operator changes something
 	set    atomic.Pointer[operatorSet]
@@ -48,12 +51,12 @@ func New(c Config) *Service {
 		store:        c.Store,
 		policy:       c.Policy,
 		destinations: c.Destinations,
+		blocklist:    c.Blocklist,
 		slugs:        newSlugRules(c.Reserved),
-		refused:      quota.NewRefusals(),
 		visits:       newRecorder(),
 		now:          c.Now,
 	}
-	s.set.Store(&operatorSet{})
+	s.set.Store(&operatorSet{refused: quota.NewRefusals()})
 	return s
 }
 
@@ -67,11 +70,17 @@ type NewLink struct {
 }
 
 // Create makes a link for who, and the token that manages it. The errors are an [*InvalidError], a
-// [*quota.ExceededError], [ErrSlugTaken], the context's, or wrap
+// [*quota.ExceededError], [ErrSlugTaken], [ErrBlocked], the context's, or wrap
 // [ErrUnavailable]; with any of them nothing is charged, except that an outcome
 // unknown to the store (see [Store]) may be either.
 func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link, Token, error) {
-	destination, err := s.destinations.Parse(n.URL)
+	link, token, err := s.create(ctx, who, n)
+	s.outcomes.count(err)
+	return link, token, err
+}
+
+func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link, Token, error) {
+	destination, err := s.destination(n.URL)
 	if err != nil {
 		return Link{}, "", err
 	}
@@ -95,12 +104,24 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	if err != nil {
 		return Link{}, "", refusal(err)
 	}
-	if exceeded := s.refused.Find(who, day.Label); exceeded != nil {
+	set := s.set.Load()
+	limits, overridden := set.overrides.For(s.policy, who, now)
+	if limits.Blocked() {
+		return Link{}, "", ErrBlocked
+	}
+	// What an override has set may end within the day, so it is not remembered.
+	remember := func(err error) {
+		if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && !overridden {
+			set.refused.Add(who, day.Label, exceeded)
+		}
+	}
+	if exceeded := set.refused.Find(who, day.Label); exceeded != nil && !overridden {
 		return Link{}, "", exceeded
 	}
-	charges := s.policy.Charges(who, secret, day, 1)
-	if err := s.look(ctx, charges); err != nil {
-		s.remember(who, day, err)
+	charges := limits.Charges(who, secret, day, 1)
+	wouldRefuse, err := s.look(ctx, charges)
+	if err != nil {
+		remember(err)
 		return Link{}, "", refusal(err)
 	}
 	token := NewToken()
@@ -131,31 +152,39 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link
 	}
 	switch {
 	case err == nil:
+		for _, level := range wouldRefuse {
+			add(&s.outcomes.wouldRefuse, level)
+		}
 		return link, token, nil
 	case errors.Is(err, ErrSlugTaken) && n.Slug == "":
 		return Link{}, "", fmt.Errorf("%w: %d generated slugs in a row were taken", ErrUnavailable, slugAttempts)
 	default:
-		s.remember(who, day, err)
+		remember(err)
 		return Link{}, "", refusal(err)
 	}
 }
 
-// remember keeps a refusal of one unit for want of quota.
-func (s *Service) remember(who quota.Client, day quota.Window, err error) {
-	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok {
-		s.refused.Add(who, day.Label, exceeded)
+// destination reads a destination and refuses one whose host is blocked.
+func (s *Service) destination(text string) (string, error) {
+	destination, err := s.destinations.Parse(text)
+	if err == nil && s.blocks(HostOf(destination)) {
+		return "", blocked("leads to a host that is blocked here")
 	}
+	return destination, err
 }
 
 // look refuses a full client by reading only, so that refusals neither write nor
-// wait behind creations. Only the store's own transaction admits.
-func (s *Service) look(ctx context.Context, charges []quota.Charge) error {
+// wait behind creations. Only the store's own transaction admits. It returns the
+// levels that refuse in a dry run only.
+func (s *Service) look(ctx context.Context, charges []quota.Charge) ([]quota.Level, error) {
 	used, err := s.used(ctx, charges)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = quota.Decide(charges, used)
-	return err
+	if _, err := quota.Decide(charges, used); err != nil {
+		return nil, err
+	}
+	return quota.WouldRefuse(charges, used), nil
 }
 
 func (s *Service) used(ctx context.Context, charges []quota.Charge) ([]int64, error) {
@@ -185,7 +214,8 @@ type Allowance struct {
 
 // Allowance reads the client's allowance and changes nothing.
 func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, error) {
-	day := quota.DayOf(s.instant())
+	now := s.instant()
+	day := quota.DayOf(now)
 	var a Allowance
 	if err := s.store.Ready(ctx, day.Label); err != nil {
 		return a, refusal(err)
@@ -195,7 +225,8 @@ func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, e
 	if err != nil && !fresh {
 		return a, refusal(err)
 	}
-	charges := s.policy.Charges(who, secret, day, 1)
+	limits, _ := s.set.Load().overrides.For(s.policy, who, now)
+	charges := limits.Charges(who, secret, day, 1)
 	used := make([]int64, len(charges))
 	if !fresh {
 		if used, err = s.used(ctx, charges); err != nil {
@@ -240,7 +271,7 @@ func (s *Service) target(ctx context.Context, slug Slug) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	if target.TakenDown {
+	if target.TakenDown || s.blocks(target.Host) {
 		return Target{}, ErrTakenDown
 	}
 	if target.Ended(s.now()) {

@@ -38,6 +38,7 @@ type Link struct {
 func (l Link) Target() Target {
 	return Target{
 		Destination:  l.Destination,
+		Host:         HostOf(l.Destination),
 		ExpiresAt:    l.ExpiresAt,
 		ForwardQuery: l.ForwardQuery,
 		Limited:      l.MaxVisits > 0,
@@ -72,6 +73,7 @@ func (l Link) Tombstone() Link {
 // Target is what a visit needs of a link. Its fields are as in [Link].
 type Target struct {
 	Destination  string
+	Host         string // of the destination, see [HostOf]
 	ExpiresAt    time.Time
 	ForwardQuery bool
 	Limited      bool // whether each visit is to be counted by [Store.Visit]
@@ -109,6 +111,8 @@ var (
 	ErrNotYours = errors.New("no such link for this token")
 	// ErrSlugTaken means that a chosen slug names another link already.
 	ErrSlugTaken = errors.New("slug taken")
+	// ErrBlocked means that an operator lets who asks make no links.
+	ErrBlocked = errors.New("blocked by the operator")
 	// ErrUnavailable is the third outcome of a creation, beside counted and at
 	// the limit: it could not be counted, so nobody was told of a link.
 	ErrUnavailable = errors.New("unavailable")

@@ -3,6 +3,7 @@ package boltstore
 import (
 	"hash/maphash"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 
 	"snip/shortener"
@@ -25,8 +26,10 @@ const (
 // visited is a link as the cache keeps it: in two pieces of memory, because the
 // collector follows each and its pauses are the longest that a visitor waits.
 type visited struct {
-	text      string // the slug, then the destination
+	text      string // the slug, then the destination, then its host where that is not a part of it
 	slug      int    // bytes of it
+	host      [2]int // where the host stands in the text
+	end       int    // of the destination
 	expiresAt int64  // as in a record
 
 	forwardQuery, limited, takenDown, deleted bool
@@ -36,7 +39,8 @@ type visited struct {
 
 func (v *visited) target() shortener.Target {
 	return shortener.Target{
-		Destination:  v.text[v.slug:],
+		Destination:  v.text[v.slug:v.end],
+		Host:         v.text[v.host[0]:v.host[1]],
 		ExpiresAt:    instant(v.expiresAt),
 		ForwardQuery: v.forwardQuery,
 		Limited:      v.limited,
@@ -109,9 +113,19 @@ func (c *cache) put(t target, generation uint64) {
 }
 
 func newVisited(t target, generation uint64) *visited {
+	text := t.Slug + t.Destination
+	end, host := len(text), shortener.HostOf(t.Destination)
+	at := strings.Index(t.Destination, host)
+	if at < 0 { // it is written in another way there
+		at = len(t.Destination)
+		text += host
+	}
+	at += len(t.Slug)
 	return &visited{
-		text:         t.Slug + t.Destination,
+		text:         text,
 		slug:         len(t.Slug),
+		host:         [2]int{at, at + len(host)},
+		end:          end,
 		expiresAt:    t.ExpiresAt,
 		forwardQuery: t.ForwardQuery,
 		limited:      t.MaxVisits > 0,

@@ -73,6 +73,7 @@ type target struct {
 func (t target) target() shortener.Target {
 	return shortener.Target{
 		Destination:  t.Destination,
+		Host:         shortener.HostOf(t.Destination),
 		ExpiresAt:    instant(t.ExpiresAt),
 		ForwardQuery: t.ForwardQuery,
 		Limited:      t.MaxVisits > 0,

@@ -142,6 +142,7 @@ func (m *model) limits(r *rapid.T) {
 		Network:   int64(rapid.IntRange(0, 6).Draw(r, "network")),
 		Service:   int64(rapid.SampledFrom([]int{0, 8, 12, 16}).Draw(r, "service")),
 		Newcomers: int64(rapid.IntRange(0, 4).Draw(r, "newcomers")),
+		DryRun:    map[quota.Level]bool{rapid.SampledFrom([]quota.Level{"none", quota.LevelClient, quota.LevelNetwork, quota.LevelService}).Draw(r, "dry run"): true},
 	}
 }
 

@@ -174,7 +174,7 @@ func (p *plain) do(c call, link shortener.Link) string {
 			}
 			p.visits[c.slug]++
 		}
-		return fmt.Sprint(shortener.Target{Destination: link.Destination, ExpiresAt: link.ExpiresAt,
+		return fmt.Sprint(shortener.Target{Destination: link.Destination, Host: shortener.HostOf(link.Destination), ExpiresAt: link.ExpiresAt,
 			ForwardQuery: link.ForwardQuery, Limited: link.MaxVisits > 0})
 	case "change":
 		if c.change.Destination != nil {
@@ -205,7 +205,7 @@ func (p *plain) create(c shortener.Creation) string {
 			limit -= charge.Reserved
 		}
 		used := p.used[charge.Counter]
-		if used+charge.Cost > limit {
+		if used+charge.Cost > limit && !charge.DryRun {
 			return refused(quota.Usage{Level: charge.Counter.Level, Used: used, Max: charge.Max, ResetAt: charge.ResetAt})
 		}
 	}

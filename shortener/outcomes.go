@@ -1,0 +1,75 @@
+package shortener
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"snip/quota"
+)
+
+// Levels are those of a policy, the widest first.
+var Levels = [...]quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient}
+
+// outcomes counts what became of creations since the process began, for whoever
+// watches. What was used of quota is in the store.
+type outcomes struct {
+	created, invalid, taken, blocked, unavailable atomic.Int64
+
+	refused, wouldRefuse [len(Levels)]atomic.Int64
+}
+
+// Outcomes is how many creations ended how since the process began.
+type Outcomes struct {
+	Created, Invalid, Taken, Blocked, Unavailable int64
+
+	Refused     map[quota.Level]int64
+	WouldRefuse map[quota.Level]int64 // by levels in a dry run
+}
+
+// Outcomes returns what has been counted so far.
+func (s *Service) Outcomes() Outcomes {
+	o := &s.outcomes
+	all := Outcomes{
+		Created:     o.created.Load(),
+		Invalid:     o.invalid.Load(),
+		Taken:       o.taken.Load(),
+		Blocked:     o.blocked.Load(),
+		Unavailable: o.unavailable.Load(),
+		Refused:     make(map[quota.Level]int64, len(Levels)),
+		WouldRefuse: make(map[quota.Level]int64, len(Levels)),
+	}
+	for i, level := range Levels {
+		all.Refused[level], all.WouldRefuse[level] = o.refused[i].Load(), o.wouldRefuse[i].Load()
+	}
+	return all
+}
+
+// count counts how one creation ended.
+func (o *outcomes) count(err error) {
+	var (
+		exceeded *quota.ExceededError
+		invalid  *InvalidError
+	)
+	switch {
+	case err == nil:
+		o.created.Add(1)
+	case errors.As(err, &exceeded):
+		add(&o.refused, exceeded.Usage.Level)
+	case errors.As(err, &invalid):
+		o.invalid.Add(1)
+	case errors.Is(err, ErrSlugTaken):
+		o.taken.Add(1)
+	case errors.Is(err, ErrBlocked):
+		o.blocked.Add(1)
+	default:
+		o.unavailable.Add(1)
+	}
+}
+
+func add(counters *[len(Levels)]atomic.Int64, level quota.Level) {
+	for i := range Levels {
+		if Levels[i] == level {
+			counters[i].Add(1)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package shortener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Reasons are the codes of why a link may be taken down.
+var Reasons = []string{"abuse", "legal", "malware", "phishing", "spam", "other"}
+
+// Selection says which links an operator means: one of its fields is set, or none
+// for all of them.
+type Selection struct {
+	Slug      Slug
+	Host      string // of the destination, and its subdomains
+	CreatorOf Slug   // what the maker of this link made on the same day
+}
+
+// ErrInvalidSelection means that a selection or a reason cannot be meant.
+var ErrInvalidSelection = errors.New("invalid selection")
+
+// String is the selection in the audit log.
+func (s Selection) String() string {
+	switch {
+	case s.Slug != "":
+		return string(s.Slug)
+	case s.Host != "":
+		return "host " + s.Host
+	case s.CreatorOf != "":
+		return "creator of " + string(s.CreatorOf)
+	}
+	return "all"
+}
+
+// selector returns what tells whether a link is meant.
+func (s *Service) selector(ctx context.Context, sel Selection) (func(Link) bool, error) {
+	set := 0
+	for _, field := range []string{string(sel.Slug), sel.Host, string(sel.CreatorOf)} {
+		if field != "" {
+			set++
+		}
+	}
+	switch {
+	case set > 1:
+		return nil, fmt.Errorf("%w: a slug, a host or a creator is meant, one of them", ErrInvalidSelection)
+	case sel.Host != "":
+		name, err := canonicalHost(sel.Host)
+		if err != nil {
+			return nil, fmt.Errorf("%w: host %w", ErrInvalidSelection, err)
+		}
+		return func(l Link) bool {
+			host := HostOf(l.Destination)
+			return host == name || strings.HasSuffix(host, "."+name)
+		}, nil
+	case sel.CreatorOf != "":
+		link, err := s.store.Get(ctx, sel.CreatorOf)
+		if err != nil {
+			return nil, fmt.Errorf("link %s: %w", sel.CreatorOf, err)
+		}
+		if link.Creator == "" {
+			return nil, fmt.Errorf("%w: nobody knows any more who made %s", ErrInvalidSelection, sel.CreatorOf)
+		}
+		return func(l Link) bool { return l.Creator == link.Creator && l.Day == link.Day }, nil
+	}
+	return func(Link) bool { return true }, nil
+}
+
+// scanned is how many links are looked at in one transaction.
+const scanned = 1000
+
+// Select calls use with the links that are meant, in an order of the store's own,
+// until it returns false. Tombstones are left out.
+func (s *Service) Select(ctx context.Context, sel Selection, use func(Link) bool) error {
+	if sel.Slug != "" && sel.Host == "" && sel.CreatorOf == "" {
+		link, err := s.store.Get(ctx, sel.Slug)
+		if err != nil {
+			return fmt.Errorf("link %s: %w", sel.Slug, err)
+		}
+		if link.Deleted {
+			return fmt.Errorf("link %s: %w", sel.Slug, ErrGone)
+		}
+		use(link)
+		return nil
+	}
+	meant, err := s.selector(ctx, sel)
+	if err != nil {
+		return err
+	}
+	for mark := ""; ; {
+		links, next, err := s.store.Scan(ctx, mark, scanned)
+		if err != nil {
+			return refusalOf(err)
+		}
+		for _, link := range links {
+			if !link.Deleted && meant(link) && !use(link) {
+				return nil
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		mark = next
+	}
+}
+
+// TakeDown makes the links that are meant lead nowhere, with a reason of
+// [Reasons], and returns how many. Nobody but an operator can bring them back. The
+// errors are [ErrInvalidSelection], [ErrNotFound], [ErrGone], or wrap
+// [ErrUnavailable]; some of the links may be taken down then.
+func (s *Service) TakeDown(ctx context.Context, sel Selection, reason, note string) (int, error) {
+	if !slices.Contains(Reasons, reason) {
+		return 0, fmt.Errorf("%w: reason must be one of %s", ErrInvalidSelection, strings.Join(Reasons, ", "))
+	}
+	return s.setTakenDown(ctx, sel, "disable", reason, note)
+}
+
+// BringBack makes links that were taken down lead on. The results are those of
+// TakeDown.
+func (s *Service) BringBack(ctx context.Context, sel Selection, note string) (int, error) {
+	return s.setTakenDown(ctx, sel, "enable", "", note)
+}
+
+func (s *Service) setTakenDown(ctx context.Context, sel Selection, action, reason, note string) (done int, err error) {
+	if sel == (Selection{}) {
+		return 0, fmt.Errorf("%w: a slug, a host or a creator is needed", ErrInvalidSelection)
+	}
+	var slugs []Slug
+	flush := func() error {
+		if len(slugs) == 0 {
+			return nil
+		}
+		line := AuditLine{Action: action, Target: sel.String(), Reason: reason, Note: note}
+		if err := s.act(ctx, Act{Line: line, Links: slugs, Reason: reason}); err != nil {
+			return err
+		}
+		done += len(slugs)
+		slugs = slugs[:0]
+		return nil
+	}
+	var failed error
+	err = s.Select(ctx, sel, func(l Link) bool {
+		if l.TakenDown != reason {
+			slugs = append(slugs, l.Slug)
+		}
+		if len(slugs) == scanned {
+			failed = flush()
+		}
+		return failed == nil
+	})
+	if err = errors.Join(err, failed); err == nil {
+		err = flush()
+	}
+	return done, err
+}
