@@ -56,6 +56,7 @@ type Act struct {
 	// Links that are unknown or deleted are left out.
 	Links  []Slug
 	Reason string
+	Delete bool // of these links, taken down or not, only tombstones are left instead
 }
 
 // AuditLine is one line of the log of what operators did.

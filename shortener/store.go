@@ -2,6 +2,7 @@ package shortener
 
 import (
 	"context"
+	"time"
 
 	"snip/quota"
 )
@@ -11,6 +12,17 @@ type Creation struct {
 	Links   []Link         // at least one, with distinct slugs
 	Day     string         // the UTC day of the decision's instant, and of every link
 	Charges []quota.Charge // the widest level first; the cost of each is len(Links); none where every level is off
+}
+
+// Health is how a store is; what a store does not know is zero.
+type Health struct {
+	Bytes      int64         // of the file
+	Commits    int64         // since it was opened
+	Operations int64         // that they held
+	CommitTime time.Duration // that they took, added up
+	LastCommit time.Duration
+	Waiting    int    // writes that are waiting
+	Trouble    string // why nothing can be written; empty where it can
 }
 
 // Store keeps links and the counters that allowed them. All methods may be
@@ -104,6 +116,9 @@ type Store interface {
 	// Audit returns up to n lines of the audit log, the latest first, of those with
 	// numbers below before where that is not 0.
 	Audit(ctx context.Context, before uint64, n int) ([]AuditLine, error)
+
+	// Health says how the store is, for whoever watches. It may be called at any time.
+	Health() Health
 
 	// Ready reports why a creation on the given day would fail now, or nil.
 	Ready(ctx context.Context, day string) error

@@ -77,6 +77,7 @@ type Store struct {
 	queue   chan *operation // creations
 	lesser  chan *operation // what is served after them
 
+	commits  commits
 	visiting visiting
 	closing  chan struct{}
 	closed   sync.Once

@@ -180,21 +180,26 @@ func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shorte
 			return err
 		}
 		link = by(before)
-		raw, err := encodeLink(link)
-		if err != nil {
-			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
-		}
-		if link.Deleted {
-			if err := errors.Join(s.forgetVisits(tx, slug), deleteKeyLink(tx, before)); err != nil {
-				return torn(err)
-			}
-		}
-		return torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))
+		return torn(s.put(tx, before, link))
 	}, func() { s.cache.invalidate(slug) })
 	if err != nil {
 		return shortener.Link{}, err
 	}
 	return link, nil
+}
+
+// put puts a link in the place of what it was before.
+func (s *Store) put(tx *bbolt.Tx, before, link shortener.Link) error {
+	raw, err := encodeLink(link)
+	if err != nil {
+		return fmt.Errorf("encode link: %w", err)
+	}
+	if link.Deleted {
+		if err := errors.Join(s.forgetVisits(tx, link.Slug), deleteKeyLink(tx, before)); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(linksName).Put(s.numbers.key(link.Slug), raw)
 }
 
 // forgetVisits removes what is known of a link's visits.

@@ -68,12 +68,12 @@ func (s *Store) Act(ctx context.Context, act shortener.Act) error {
 				return shortener.ErrNoEntry
 			}
 		}
-		links, err := s.takenDown(tx, act)
+		links, err := s.actedOn(tx, act)
 		if err != nil {
 			return err
 		}
-		for key, raw := range links {
-			if err := tx.Bucket(linksName).Put([]byte(key), raw); err != nil {
+		for _, link := range links {
+			if err := s.put(tx, link.before, link.after); err != nil {
 				return torn(err)
 			}
 		}
@@ -85,26 +85,27 @@ func (s *Store) Act(ctx context.Context, act shortener.Act) error {
 	})
 }
 
-// takenDown returns the records of the links that an act takes down or brings
-// back, by their keys.
-func (s *Store) takenDown(tx *bbolt.Tx, act shortener.Act) (map[string][]byte, error) {
-	records := make(map[string][]byte, len(act.Links))
+// actedOn is a link before and after an act.
+type actedOn struct{ before, after shortener.Link }
+
+func (s *Store) actedOn(tx *bbolt.Tx, act shortener.Act) ([]actedOn, error) {
+	var links []actedOn
 	for _, slug := range act.Links {
-		link, err := s.living(tx, slug)
+		before, err := s.living(tx, slug)
 		if errors.Is(err, shortener.ErrNotFound) || errors.Is(err, shortener.ErrGone) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		link.TakenDown = act.Reason
-		raw, err := encodeLink(link)
-		if err != nil {
-			return nil, fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
+		after := before
+		after.TakenDown = act.Reason
+		if act.Delete {
+			after = before.Tombstone()
 		}
-		records[string(s.numbers.key(slug))] = raw
+		links = append(links, actedOn{before, after})
 	}
-	return records, nil
+	return links, nil
 }
 
 func putEntries(tx *bbolt.Tx, changes []shortener.EntryChange) error {

@@ -211,6 +211,7 @@ func (s *Store) commit(batch []*operation) (newDay bool) {
 			}
 		}
 	}
+	s.commits.operations.Add(int64(len(claimed)))
 	newDay = newDay && err == nil
 	if newDay {
 		s.today.invalidate() // before anybody hears of it
@@ -276,7 +277,10 @@ func (s *Store) transact(apply func(*bbolt.Tx) error) (err error) {
 		return err
 	}
 	committing = true
-	if err = tx.Commit(); err != nil {
+	start := time.Now()
+	err = tx.Commit()
+	s.commits.add(time.Since(start))
+	if err != nil {
 		err = fmt.Errorf("commit: %w", err)
 		s.fail(err, !noSpace(err))
 		return err

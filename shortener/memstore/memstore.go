@@ -219,11 +219,15 @@ func (s *Store) Delete(ctx context.Context, slug shortener.Slug) error {
 	defer s.mu.Unlock()
 	link, err := s.changeable(ctx, slug)
 	if err == nil {
-		s.links[slug] = link.Tombstone()
-		delete(s.visited, slug)
-		delete(s.visits, slug)
+		s.bury(link)
 	}
 	return err
+}
+
+func (s *Store) bury(link shortener.Link) {
+	s.links[link.Slug] = link.Tombstone()
+	delete(s.visited, link.Slug)
+	delete(s.visits, link.Slug)
 }
 
 // living returns the link unless it is deleted, or the context has ended.
@@ -248,6 +252,9 @@ func (s *Store) changeable(ctx context.Context, slug shortener.Slug) (shortener.
 	}
 	return link, err
 }
+
+// Health implements [shortener.Store].
+func (s *Store) Health() shortener.Health { return shortener.Health{} }
 
 // Ready implements [shortener.Store].
 func (s *Store) Ready(ctx context.Context, day string) error {

@@ -89,7 +89,12 @@ func (s *Store) Act(ctx context.Context, act shortener.Act) error {
 	}
 	s.entries = entries
 	for _, slug := range act.Links {
-		if link, ok := s.links[slug]; ok && !link.Deleted {
+		link, ok := s.links[slug]
+		switch {
+		case !ok || link.Deleted:
+		case act.Delete:
+			s.bury(link)
+		default:
 			link.TakenDown = act.Reason
 			s.links[slug] = link
 		}

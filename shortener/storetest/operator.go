@@ -135,6 +135,20 @@ func testTakeDown(t *testing.T, stores []shortener.Store) {
 		t.Error(err)
 	}
 	wantVisited(t, stores, "limited", 1)
+	// An operator deletes what is taken down, too.
+	act("spam")
+	err := m.store.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}, Links: []shortener.Slug{"limited", "left-alone", "deleted", "unknown"}, Delete: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range stores {
+		for _, n := range []int{0, 2, 3} {
+			if link, err := s.Get(t.Context(), c.Links[n].Slug); err != nil || link != c.Links[n].Tombstone() {
+				t.Errorf("handle %d: %+v, %v", i, link, err)
+			}
+		}
+	}
+	wantVisited(t, stores, "limited", 0)
 	m.wantUsed(host(1, 1), noon, 4, 4, 4)
 }
 
