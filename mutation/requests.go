@@ -11,7 +11,7 @@ func requests() []mutant {
 		shown   = "web/authorization.go"
 
 		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait, who: who}}\n\t}\n"
-		read      = "\twanted, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, typed: wanted}\n\t}\n"
+		read      = "\twanted, typed, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, typed: typed}\n\t}\n"
 	)
 	return []mutant{
 		{fault: "the clock is read twice in a creation", file: service, test: "TestMidnightWithinACreation",
@@ -25,7 +25,7 @@ func requests() []mutant {
 		{fault: "a store that fails is taken for one that admits", file: service, test: "TestStoreErrorsRefuse",
 			from: "\tcase err == nil:\n\t\tfor _, level", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\tfor _, level"},
 		{fault: "an invalid destination touches the store", file: service, test: "TestInvalidInputTouchesNoStore",
-			from: "\tdestination, err := s.destinations.Parse(n.URL)\n", to: "\ts.store.EnsureSecret(ctx, quota.DayOf(s.instant()).Label)\n\tdestination, err := s.destinations.Parse(n.URL)\n"},
+			from: "\tdestination, err := s.destination(n.URL)\n", to: "\ts.store.EnsureSecret(ctx, quota.DayOf(s.instant()).Label)\n\tdestination, err := s.destination(n.URL)\n"},
 		{fault: "random slugs are drawn for ever", file: service, test: "TestRandomSlugTaken",
 			from: "for range slugAttempts {", to: "for range 1000 * slugAttempts {"},
 

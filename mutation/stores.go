@@ -99,7 +99,7 @@ func stores() []mutant {
 		{fault: "a limit of visits is checked outside the transaction", file: manage, test: "TestStore/a_limit_of_visits_is_exact",
 			from: "if link, visited, err = s.visitable(tx, slug); err != nil {", to: "if link, visited, err = s.visitable(tx, slug); err != nil && err != shortener.ErrGone {"},
 		{fault: "a deleted slug is given to another", file: manage, test: "TestStore/a_deleted_link_stays_deleted",
-			from: "return torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))", to: "if link.Deleted {\n\t\t\treturn torn(tx.Bucket(linksName).Delete(s.numbers.key(slug)))\n\t\t}\n\t\treturn torn(tx.Bucket(linksName).Put(s.numbers.key(slug), raw))"},
+			from: "return tx.Bucket(linksName).Put(s.numbers.key(link.Slug), raw)", to: "if link.Deleted {\n\t\treturn tx.Bucket(linksName).Delete(s.numbers.key(link.Slug))\n\t}\n\treturn tx.Bucket(linksName).Put(s.numbers.key(link.Slug), raw)"},
 		{fault: "the cache outlives the file it was filled from", file: recovery, test: "TestVisitedLinks",
 			from: "\ts.cache.clear()\n", to: ""},
 	}

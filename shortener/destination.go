@@ -72,9 +72,9 @@ func (d Destinations) Parse(text string) (string, error) {
 	}
 	switch {
 	case d.own.has(h, port, p.path()):
-		return "", blocked("leads back to this service; give the address that it should lead to in the end")
+		return "", blocked(because("leads_back_to_this_service"))
 	case !d.allowPrivate && h.private():
-		return "", blocked("leads to a private or local address; give one that everybody can reach")
+		return "", blocked(because("leads_to_a_private_address"))
 	}
 	return text, nil
 }
@@ -101,23 +101,21 @@ func Location(destination string) string {
 	return escape(p.scheme + p.host + p.port + p.rest)
 }
 
-var errNoScheme = errors.New("must start with http:// or https://; " +
-	"only a host with a dot, as in example.org/page, may stand without")
-
 // noScheme says why a text without a scheme is refused. What chat programs put
 // in front of a copied link cannot be seen, so it is named.
 func noScheme(text string) error {
 	if c, _ := utf8.DecodeRuneInString(text); unicode.Is(unicode.Cf, c) {
-		return fmt.Errorf("must not begin with the invisible character %U", c)
+		return because("must_not_begin_with_the_invisible_character", "Character", fmt.Sprintf("%U", c))
 	}
-	return errNoScheme
+	return because("must_start_with_http_or_https")
 }
 
-func invalidURL(reason error) error {
-	return &InvalidError{Field: "url", Kind: ErrInvalidURL, Reason: reason.Error()}
+func invalidURL(err error) error {
+	reason, _ := errors.AsType[Reason](err)
+	return &InvalidError{Field: "url", Kind: ErrInvalidURL, Reason: reason}
 }
 
-func blocked(reason string) error {
+func blocked(reason Reason) error {
 	return &InvalidError{Field: "url", Kind: ErrBlockedDestination, Reason: reason}
 }
 
@@ -125,15 +123,15 @@ func blocked(reason string) error {
 func checkText(text string) error {
 	switch {
 	case text == "":
-		return errors.New("must not be empty; give an address such as https://example.org/page")
+		return because("must_not_be_empty")
 	case len(text) > MaxDestination:
-		return fmt.Errorf("has %d bytes; at most %d are allowed", len(text), MaxDestination)
+		return because("has_too_many_bytes", "Bytes", len(text), "Max", MaxDestination)
 	case !utf8.ValidString(text):
-		return errors.New("must be valid UTF-8")
+		return because("must_be_utf8")
 	}
 	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
 		c, _ := utf8.DecodeRuneInString(text[i:])
-		return fmt.Errorf("must not contain the control character %U; remove it or percent-encode it", c)
+		return because("must_not_contain_the_control_character", "Character", fmt.Sprintf("%U", c))
 	}
 	return nil
 }
@@ -169,11 +167,11 @@ type parts struct {
 // split takes a destination apart. Its text must have passed checkText.
 func split(text string) (parts, error) {
 	if !hasScheme(text) {
-		return parts{}, errNoScheme
+		return parts{}, because("must_start_with_http_or_https")
 	}
 	start := strings.IndexByte(text, ':') + len("://")
 	if !strings.HasPrefix(text[start-len("//"):], "//") {
-		return parts{}, errors.New("must have // after the scheme, as in https://example.org/page")
+		return parts{}, because("must_have_slashes_after_the_scheme")
 	}
 	p := parts{scheme: text[:start], host: text[start:]}
 	if i := strings.IndexAny(p.host, "/?#"); i >= 0 {
@@ -181,9 +179,9 @@ func split(text string) (parts, error) {
 	}
 	switch {
 	case strings.Contains(p.host, `\`):
-		return parts{}, errors.New("must not contain a backslash before the path; write / instead")
+		return parts{}, because("must_not_contain_a_backslash")
 	case strings.Contains(p.host, "@"):
-		return parts{}, errors.New("must not contain an @ before the path: links carry no user names and lead to no mail addresses")
+		return parts{}, because("must_not_contain_an_at_sign")
 	}
 	// The colons of an IPv6 address are inside its brackets.
 	if i := strings.LastIndexByte(p.host, ':'); i > strings.LastIndexByte(p.host, ']') {
@@ -191,9 +189,9 @@ func split(text string) (parts, error) {
 	}
 	switch strings.ToLower(p.host) {
 	case "":
-		return parts{}, errors.New("must have a host after //, as in https://example.org/page")
+		return parts{}, because("must_have_a_host")
 	case "http", "https":
-		return parts{}, errors.New("has its scheme twice; write it once, as in https://example.org/page")
+		return parts{}, because("has_its_scheme_twice")
 	}
 	return p, nil
 }
@@ -207,7 +205,7 @@ func (p parts) portNumber() (uint16, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
-		return 0, errors.New("has a port that is not a number from 0 to 65535")
+		return 0, because("has_no_valid_port")
 	}
 	return uint16(n), nil
 }

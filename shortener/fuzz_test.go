@@ -39,11 +39,7 @@ func FuzzDestination(f *testing.F) {
 
 		stored, err := d.Parse(text)
 		if err != nil {
-			var invalid *InvalidError
-			if !errors.As(err, &invalid) || invalid.Reason == "" || !utf8.ValidString(invalid.Reason) || len(invalid.Reason) > 200 ||
-				strings.ContainsFunc(invalid.Reason, unicode.IsControl) {
-				t.Fatalf("unfit error %q", err)
-			}
+			wantFitReason(t, err)
 			return
 		}
 		if trimmed := strings.TrimSpace(text); stored != trimmed && stored != "https://"+trimmed {
@@ -115,10 +111,27 @@ func FuzzParseSlug(f *testing.F) {
 			}
 			return
 		}
-		var invalid *InvalidError
-		if !errors.As(err, &invalid) || len(invalid.Reason) > 300 || !utf8.ValidString(invalid.Reason) ||
-			strings.ContainsFunc(invalid.Reason, unicode.IsControl) {
-			t.Fatalf("unfit error %q", err)
-		}
+		wantFitReason(t, err)
 	})
+}
+
+// wantFitReason checks that a sentence can be made of the error's reason, which
+// shows nothing of what was typed that is long or not printable.
+func wantFitReason(t *testing.T, err error) {
+	t.Helper()
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || invalid.Reason.Name == "" {
+		t.Fatalf("unfit error %q", err)
+	}
+	for name, value := range invalid.Reason.Values {
+		switch v := value.(type) {
+		case int:
+		case string:
+			if len(v) > 150 || v == "" || !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
+				t.Fatalf("unfit %s %q", name, v)
+			}
+		default:
+			t.Fatalf("unfit %s of type %T", name, v)
+		}
+	}
 }

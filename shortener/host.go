@@ -1,9 +1,8 @@
 package shortener
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -40,7 +39,7 @@ const (
 	maxTypedHost = 1024
 )
 
-var errLongHost = fmt.Errorf("has a host that is too long; names have at most %d characters", maxName)
+var errLongHost = because("has_too_long_a_host", "Max", maxName)
 
 // parseHost reads a host without its port.
 func parseHost(text string) (host, error) {
@@ -56,22 +55,22 @@ func parseHost(text string) (host, error) {
 	}
 	// Looked for after the mapping, which makes a / of ℀ and an @ of ＠.
 	if i := strings.IndexAny(name, forbiddenInHost); i >= 0 {
-		return host{}, fmt.Errorf("must not contain %q in its host", name[i:i+1])
+		return host{}, because("must_not_contain_in_its_host", "Character", strconv.Quote(name[i:i+1]))
 	}
 	labels := strings.TrimRight(name, ".")
 	switch {
 	case labels == "":
-		return host{}, errors.New("must have a host that is more than dots, as in https://example.org/page")
+		return host{}, because("must_have_a_host_that_is_more_than_dots")
 	case len(labels) > maxName:
 		return host{}, errLongHost
 	case strings.HasPrefix(labels, "."), strings.Contains(labels, ".."):
-		return host{}, errors.New("must not have a host with nothing before or between its dots")
+		return host{}, because("must_not_have_a_host_with_empty_labels")
 	case !endsInNumber(labels):
 		return host{ascii: name}, nil
 	}
 	addr, ok := parseIPv4(labels)
 	if !ok {
-		return host{}, errors.New("has a host that ends in a number and yet is no IPv4 address such as 192.0.2.1")
+		return host{}, because("has_no_valid_ipv4_address")
 	}
 	return host{ascii: name, addr: addr}, nil
 }
@@ -121,7 +120,7 @@ func toASCII(text string) (string, error) {
 	name, err := browserIDNA.ToASCII(text)
 	// ASCII goes out as it was typed, so it has to be what was checked.
 	if err != nil || isASCII(text) && name != lower {
-		return "", errors.New("has a host that is no valid international name")
+		return "", because("has_no_valid_international_name")
 	}
 	return name, nil
 }
@@ -130,7 +129,7 @@ func parseIPv6(text string) (host, error) {
 	inner, closed := strings.CutSuffix(text[1:], "]")
 	addr, err := netip.ParseAddr(inner)
 	if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
-		return host{}, errors.New("has a host in brackets that is no IPv6 address such as [2001:db8::1]; a zone is not allowed")
+		return host{}, because("has_no_valid_ipv6_address")
 	}
 	return host{ascii: strings.ToLower(text), addr: addr}, nil
 }

@@ -168,7 +168,7 @@ func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link
 func (s *Service) destination(text string) (string, error) {
 	destination, err := s.destinations.Parse(text)
 	if err == nil && s.blocks(HostOf(destination)) {
-		return "", blocked("leads to a host that is blocked here")
+		return "", blocked(because("leads_to_a_blocked_host"))
 	}
 	return destination, err
 }
@@ -295,7 +295,7 @@ func parseMaxVisits(n *int64) (int64, error) {
 	}
 	if *n < 1 || *n > MaxVisits {
 		return 0, &InvalidError{Field: "max_visits", Kind: ErrInvalidMaxVisits,
-			Reason: fmt.Sprintf("must be a whole number from 1 to %d", MaxVisits)}
+			Reason: because("must_be_a_whole_number", "Min", 1, "Max", MaxVisits)}
 	}
 	return *n, nil
 }
@@ -312,19 +312,19 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	invalid := func(reason string) (time.Time, error) {
+	invalid := func(reason Reason) (time.Time, error) {
 		return time.Time{}, &InvalidError{Field: "expires_at", Kind: ErrInvalidExpiry, Reason: reason}
 	}
 	text = strings.ToUpper(text) // the RFC allows t and z
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || !rfc3339.MatchString(text) {
-		return invalid("must be an instant with an offset as in RFC 3339, such as 2030-01-31T18:00:00+09:00")
+		return invalid(because("must_be_an_instant_with_an_offset"))
 	}
 	switch t = t.UTC().Truncate(time.Microsecond); {
 	case t.Year() > 9999: // by its offset; no answer could show it, and the link would be there
-		return invalid("must lie before the year 10000 in UTC")
+		return invalid(because("must_lie_before_the_year_10000"))
 	case !t.After(now):
-		return invalid("must lie in the future")
+		return invalid(because("must_lie_in_the_future"))
 	}
 	return t, nil
 }

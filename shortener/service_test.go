@@ -182,7 +182,7 @@ func TestInvalidInputTouchesNoStore(t *testing.T) {
 			{shortener.NewLink{URL: "https://example.org/", ExpiresAt: "2026-11-29T12:00:00Z"}, shortener.ErrInvalidExpiry},
 		} {
 			var invalid *shortener.InvalidError
-			if _, err := f.create(c.link); !errors.As(err, &invalid) || !errors.Is(err, c.kind) || invalid.Reason == "" {
+			if _, err := f.create(c.link); !errors.As(err, &invalid) || !errors.Is(err, c.kind) || invalid.Reason.Name == "" {
 				t.Fatalf("%+v: got error %v, want kind %v", c.link, err, c.kind)
 			}
 		}

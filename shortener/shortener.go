@@ -127,14 +127,14 @@ var (
 	ErrBlockedDestination = errors.New("blocked destination")
 )
 
-// InvalidError says which field of a new link is wrong, and what would be right.
+// InvalidError says which field of a new link is wrong, and why.
 type InvalidError struct {
 	Field  string // "url", "slug", "expires_at" or "max_visits"
 	Kind   error  // one of the kinds above, which it unwraps to
-	Reason string // a sentence for the person who typed it, without a full stop
+	Reason Reason
 }
 
-func (e *InvalidError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
+func (e *InvalidError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Reason) }
 
 // Unwrap returns the kind.
 func (e *InvalidError) Unwrap() error { return e.Kind }

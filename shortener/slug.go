@@ -2,7 +2,6 @@ package shortener
 
 import (
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,34 +65,36 @@ func (r slugRules) parse(text string) (Slug, error) {
 		return "", invalidSlug(whyNoSlug(text))
 	}
 	if r.isReserved(slug) {
-		return "", invalidSlug(fmt.Sprintf("must not be %q, which is reserved; choose another", text))
+		return "", invalidSlug(because("must_not_be_reserved", "Slug", strconv.Quote(text)))
 	}
 	return slug, nil
 }
 
-func invalidSlug(reason string) error {
+func invalidSlug(reason Reason) error {
 	return &InvalidError{Field: "slug", Kind: ErrInvalidSlug, Reason: reason}
 }
 
 // whyNoSlug says why ParseSlug refuses a text. Characters come before length,
 // which is only then a number of characters.
-func whyNoSlug(text string) string {
-	switch strange := strangeCharacters(text); {
+func whyNoSlug(text string) Reason {
+	switch strange, more := strangeCharacters(text); {
+	case more:
+		return because("must_not_contain_these_and_others", "Characters", strange)
 	case strange != "":
-		return "must not contain " + strange + "; A–Z, a–z, 0–9, - and _ are allowed"
+		return because("must_not_contain", "Characters", strange)
 	case len(text) < MinSlug:
-		return fmt.Sprintf("must have at least %d characters, and has %d", MinSlug, len(text))
+		return because("has_too_few_characters", "Min", MinSlug, "Characters", len(text))
 	case len(text) > MaxSlug:
-		return fmt.Sprintf("must have at most %d characters, and has %d", MaxSlug, len(text))
+		return because("has_too_many_characters", "Max", MaxSlug, "Characters", len(text))
 	default:
-		return "must begin and end with a letter or a digit"
+		return because("must_begin_and_end_with_a_letter_or_a_digit")
 	}
 }
 
 // strangeCharacters lists, each once and quoted, the first few characters that no
-// slug may have. Quoting spells out control and direction characters, and bytes
-// that are no UTF-8.
-func strangeCharacters(text string) string {
+// slug may have, and reports whether there are more. Quoting spells out control
+// and direction characters, and bytes that are no UTF-8.
+func strangeCharacters(text string) (list string, more bool) {
 	const most = 8 // of what may be thousands
 	var strange []string
 	for len(text) > 0 {
@@ -101,14 +102,13 @@ func strangeCharacters(text string) string {
 		quoted := strconv.Quote(text[:size])
 		if !slugByte(text[0]) && !slices.Contains(strange, quoted) {
 			if len(strange) == most {
-				strange = append(strange, "and others")
-				break
+				return strings.Join(strange, " "), true
 			}
 			strange = append(strange, quoted)
 		}
 		text = text[size:]
 	}
-	return strings.Join(strange, " ")
+	return strings.Join(strange, " "), false
 }
 
 // isReserved reports whether a slug names something else, in any case.

@@ -10,10 +10,6 @@ function svg(name, attributes) {
   return element;
 }
 
-function counted(n, noun) {
-  return `${n} ${noun}${n === 1 ? '' : 's'}`;
-}
-
 // lastDays are the last days of UTC, those without a visit too.
 function lastDays(days, now) {
   const visits = new Map(days.map((day) => [day.day, day.visits]));
@@ -28,12 +24,12 @@ function bars(days) {
   const width = 10, height = 80;
   const most = Math.max(1, ...days.map((day) => day.visits));
   const chart = svg('svg', {viewBox: `0 0 ${days.length * width} ${height}`, role: 'img', class: 'bars',
-    'aria-label': `Visits in the last ${days.length} days, at most ${most} a day. The table has the numbers.`});
+    'aria-label': say('visits.chart', {Days: days.length, Most: most})});
   days.forEach((day, i) => {
     const tall = day.visits === 0 ? 1 : Math.max(3, Math.round((day.visits / most) * height));
     const bar = svg('rect', {x: i * width + 1, y: height - tall, width: width - 2, height: tall, rx: 1});
     const title = svg('title', {});
-    title.textContent = `${day.day}: ${counted(day.visits, 'visit')}`;
+    title.textContent = say('visits.bar', {Day: day.day, Visits: say('visits.count', {Count: day.visits})});
     bar.append(title);
     chart.append(bar);
   });
@@ -53,11 +49,14 @@ function row(...cells) {
 
 // showStatistics puts a link's statistics, as the API tells them, on the page.
 function showStatistics({visits, crawlers, previews, heads, prefetches, days, referrers}) {
-  $('people').textContent = counted(visits, 'visit');
-  const others = [[crawlers, 'crawler visit'], [previews, 'link preview'], [heads, 'look without a visit', 'looks without a visit'], [prefetches, 'page loaded ahead', 'pages loaded ahead']]
-    .filter(([n]) => n > 0)
-    .map(([n, one, many]) => (n === 1 ? `1 ${one}` : `${n} ${many ?? `${one}s`}`));
-  $('others').textContent = others.length > 0 ? `, and not among them ${others.join(', ')}` : '';
+  const people = say('visits.count', {Count: visits});
+  const others = [
+    crawlers > 0 && say('visits.crawlers', {Count: crawlers}),
+    previews > 0 && say('visits.previews', {Count: previews}),
+    heads > 0 && say('visits.heads', {Count: heads}),
+    prefetches > 0 && say('visits.prefetches', {Count: prefetches}),
+  ].filter(Boolean).join(say('visits.comma'));
+  $('people').textContent = others ? say('visits.people_others', {Visits: people, Others: others}) : say('visits.people', {Visits: people});
   $('by-day').hidden = visits === 0;
   $('bars').replaceChildren(bars(lastDays(days, Date.now())));
   $('days').replaceChildren(...days.toReversed().map((day) => row(day.day, day.visits)));

@@ -42,9 +42,8 @@ function clear() {
 function refuse(problem, headers) {
   if (blame(problem)) return;
   const limited = problem.code === 'rate_limited';
-  const reason = problem.detail.replace(/^url: /, '');
-  const faulty = reason !== problem.detail;
-  $('detail').textContent = (faulty ? $('detail').dataset.lead : '') + reason;
+  const faulty = problem.field === 'url';
+  $('detail').textContent = faulty ? reason(problem, $('detail')) : problem.detail;
   $('detail').hidden = limited;
   $('limited').hidden = !limited;
   if (limited) wait(Number(headers.get('Retry-After')), Date.parse(headers.get('Date')) || Date.now());
@@ -66,8 +65,8 @@ function wait(seconds, sent) {
     show($('later').querySelector('time'), wholeMinute(sent + seconds * 1000));
     return;
   }
-  $('soon').textContent = `in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}`;
-  timer = setTimeout(() => { $('soon').textContent = 'now'; }, seconds * 1000);
+  $('soon').textContent = say('retry.in', {Count: seconds});
+  timer = setTimeout(() => { $('soon').textContent = say('retry.now'); }, seconds * 1000);
 }
 
 // wholeMinute rounds up. Retry-After is up to a second more than the wait, and
@@ -79,7 +78,7 @@ function wholeMinute(ms) {
 async function send() {
   const body = new URLSearchParams(new FormData(form));
   body.set('expires_at', instantIn(end) ?? '');
-  const {link, problem, headers} = await call(form.action, {method: 'POST', body}, ', so it is unknown whether the link was made');
+  const {link, problem, headers} = await call(form.action, {method: 'POST', body}, say('no_answer.link'));
   if (link) made(link);
   else refuse(problem, headers);
 }
@@ -91,13 +90,9 @@ async function refresh() {
     const response = await fetch($('allowance').dataset.source, {headers: {Accept: 'application/json'}});
     if (!response.ok) return;
     const {limit, remaining, resets_at, open} = await response.json();
-    if (limit !== null) {
-      $('limit').textContent = limit;
-      $('links').textContent = limit === 1 ? 'link' : 'links';
-      $('remaining').textContent = remaining;
-    }
+    const told = open || remaining === 0; // else a wider limit is reached
+    if (limit !== null) $('daily').textContent = told ? say('allowance.left', {Count: limit, Remaining: remaining}) : say('allowance.daily', {Count: limit});
     $('daily').hidden = limit === null;
-    $('left').hidden = limit === null || (!open && remaining > 0); // a wider limit is reached
     $('opens').hidden = open;
     $('fresh').hidden = !open || limit === null;
     for (const time of $('allowance').querySelectorAll('time')) show(time, new Date(resets_at));
@@ -155,5 +150,5 @@ const typed = end.value && new Date(end.value);
 end.type = 'datetime-local';
 putInstant(end, typed && !isNaN(typed) ? typed : null);
 $('end').hidden = false;
-$('end-hint').prepend('Your time. ');
+$('end-hint').textContent = say('hint.end_local');
 list();

@@ -25,7 +25,7 @@ function keepLinks(links) {
 }
 
 // A token goes into the fragment, which browsers send nowhere.
-const manageURL = ({slug, token}) => `${base}-/manage#${slug}.${token}`;
+const manageURL = ({slug, token}) => `${base}-/manage${chosen}#${slug}.${token}`;
 
 // By the path: the page shows pictures of its own origin only.
 const pictureURL = ({slug}) => `${base}${slug}/qr.svg`;

@@ -9,17 +9,17 @@ let token, link;
 function ask(method, change) {
   const headers = {Authorization: `Bearer ${token}`};
   if (change) headers['Content-Type'] = 'application/json';
-  const doubt = method === 'GET' ? '' : ', so it is unknown whether anything has changed';
-  return call(`${base}api/links/${link.slug}`, {method, headers, body: change && JSON.stringify(change)}, doubt);
+  const noAnswer = method === 'GET' ? say('no_answer.plain') : say('no_answer.change');
+  return call(`${base}api/links/${link.slug}`, {method, headers, body: change && JSON.stringify(change)}, noAnswer);
 }
 
 // explain is what a problem says here. The API's limit is told to programs.
 function explain({code, detail}, headers) {
-  return code === 'rate_limited' ? `Too many changes from your address just now. Try again in ${headers.get('Retry-After')} s.` : detail;
+  return code === 'rate_limited' ? say('manage.limited', {Seconds: headers.get('Retry-After')}) : detail;
 }
 
-// say ends the page's work with a sentence.
-function say(text) {
+// finish ends the page's work with a sentence.
+function finish(text) {
   $('managed').hidden = true;
   $('state').textContent = text;
   $('state').focus();
@@ -28,26 +28,26 @@ function say(text) {
 async function load() {
   const [, slug, secret] = /^#([\w-]+)\.(\w+)$/.exec(location.hash) ?? [];
   if (!slug) {
-    say('The address of this page is incomplete. It must end in what was shown when the link was made: # and more.');
+    finish(say('manage.incomplete'));
     return;
   }
   token = secret;
   link = {slug};
-  $('state').textContent = 'One moment.';
+  $('state').textContent = say('manage.moment');
   const {link: found, problem, headers} = await ask('GET');
   if (problem) {
     if (problem.code === 'gone') drop(); // only the right token is told so
-    say(explain(problem, headers));
+    finish(explain(problem, headers));
     return;
   }
-  document.title = `Manage ${slug} – Snip`;
+  document.title = say('title.page', {Heading: say('manage.heading_of', {Slug: slug})});
   $('state').textContent = '';
-  fill(found);
+  showLink(found);
   $('managed').hidden = false;
 }
 
-// fill shows the link as it is now.
-function fill(found) {
+// showLink shows the link as it is now.
+function showLink(found) {
   link = found;
   $('short').value = link.short_url;
   document.querySelector('.qr').src = pictureURL(link);
@@ -57,10 +57,10 @@ function fill(found) {
   $('endless').hidden = Boolean(end);
   if (end) show($('ends'), end);
   const used = link.max_visits !== null && link.visits >= link.max_visits;
-  $('visits').textContent = link.max_visits === null ? 'none' : `${link.visits} of ${link.max_visits} used`;
+  $('visits').textContent = link.max_visits === null ? say('manage.unlimited') : say('manage.used', {Visits: link.visits, Max: link.max_visits});
   const over = end && end <= Date.now();
   $('ended').hidden = !over && !used;
-  $('ended').textContent = over ? 'It has ended. A later end, or none, opens it again.' : 'Its visits are used up. A larger number, or none, opens it again.';
+  $('ended').textContent = over ? say('manage.expired') : say('manage.used_up');
   showStatistics(link.statistics);
   fields.url.value = link.url;
   putInstant(fields.expires_at, end);
@@ -97,7 +97,7 @@ function refuse(problem, headers) {
 async function save() {
   const change = changes();
   if (Object.keys(change).length === 0) {
-    $('saved').textContent = 'Nothing to save.';
+    $('saved').textContent = say('manage.unchanged');
     return;
   }
   const {link: changed, problem, headers} = await ask('PATCH', change);
@@ -105,8 +105,8 @@ async function save() {
     refuse(problem, headers);
     return;
   }
-  fill(changed);
-  $('saved').textContent = 'Saved.';
+  showLink(changed);
+  $('saved').textContent = say('manage.saved');
   keepLinks(keptLinks().map((kept) => (kept.slug === link.slug ? {...kept, url: link.url} : kept)));
 }
 
@@ -117,7 +117,7 @@ async function remove() {
     return;
   }
   drop();
-  say('The link is deleted.');
+  finish(say('manage.deleted'));
 }
 
 // drop takes the link off the list of those made in this browser.
@@ -140,6 +140,7 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   busily(save);
 });
+for (const other of document.querySelectorAll('[hreflang]')) other.hash = location.hash; // the same link
 onceConfirmed($('delete'), $('deleting'), () => busily(remove));
 addEventListener('hashchange', () => location.reload()); // another link, from the start
 load();

@@ -6,18 +6,34 @@
 const $ = (id) => document.getElementById(id);
 
 // base is where the service begins on the page's own origin, whatever short
-// links begin with. No script talks to anything else.
-const base = document.querySelector('.home').href;
+// links begin with. No script talks to anything else. A language that was chosen
+// in the page's address is handed on.
+const [base, chosen = ''] = document.querySelector('.home').href.split(/(?=\?)/);
+
+const {lang} = document.documentElement;
+const words = JSON.parse($('words').textContent);
+const plural = new Intl.PluralRules(lang);
+
+// fill puts values into a sentence.
+function fill(sentence, values) {
+  return sentence.replace(/{{\.(\w+)}}/g, (_, name) => values[name]);
+}
+
+// say returns a sentence in the page's language. Count picks the plural form.
+function say(key, values = {}) {
+  const word = words[key];
+  return fill(typeof word === 'string' ? word : word[plural.select(values.Count)], values);
+}
 
 // show writes an instant into a <time>, in the visitor's zone and in UTC.
 function show(time, instant) {
-  const text = (timeZone) => instant.toLocaleString('en-GB', {
+  const text = (timeZone) => instant.toLocaleString(lang === 'en' ? 'en-GB' : lang, {
     ...('dated' in time.dataset && {day: 'numeric', month: 'long', year: 'numeric'}),
-    hour: '2-digit', minute: '2-digit', timeZone,
+    hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone,
   });
   const utc = `${text('UTC')}\u00a0UTC`;
   time.dateTime = instant.toISOString();
-  time.textContent = instant.getTimezoneOffset() === 0 ? utc : `${text()} your time (${utc})`;
+  time.textContent = instant.getTimezoneOffset() === 0 ? utc : say('local_time', {Local: text(), UTC: utc});
 }
 
 // putInstant shows an instant in a field of local time; null empties it.
@@ -49,7 +65,7 @@ async function copy(button) {
     }
     copied = document.execCommand('copy');
   }
-  button.textContent = copied ? 'Copied' : 'Selected';
+  button.textContent = copied ? say('button.copied') : say('button.selected');
 }
 
 function offerCopy(root) {
@@ -60,17 +76,17 @@ function offerCopy(root) {
 }
 
 // call asks the API for a link. It returns the link, or a problem and the headers
-// that came with it; where no answer comes, the problem says what is in doubt.
-async function call(url, init, doubt) {
+// that came with it; noAnswer is what the problem says where none comes.
+async function call(url, init, noAnswer) {
   let response, answer;
   try {
     response = await fetch(url, {
       ...init,
-      headers: {Accept: 'application/json', ...init.headers},
+      headers: {Accept: 'application/json', 'Accept-Language': lang, ...init.headers},
       signal: AbortSignal.timeout(30_000),
     });
   } catch {
-    return {problem: {detail: `No answer came${doubt}. Check your connection and try again.`}};
+    return {problem: {detail: noAnswer}};
   }
   try {
     answer = response.status === 204 ? {} : await response.json();
@@ -79,22 +95,25 @@ async function call(url, init, doubt) {
   if (response.ok && (response.status === 204 || answer?.short_url)) return {link: answer};
   if (!response.ok && typeof answer?.detail === 'string') return {problem: answer, headers};
   // Something between here and the service answered in its place.
-  return {problem: {detail: `The answer (${response.status}) is not one that this page understands. Try again in a few seconds.`}, headers};
+  return {problem: {detail: say('no_answer.foreign', {Status: response.status})}, headers};
 }
 
-// blame shows a problem beside the field that its detail names, and moves there.
-// It returns whether there is one.
-function blame({detail}) {
-  const [, unread, unfit, reason] = /^(?:The body cannot be used: the field "(\w+)"|(\w+):) (.*)$/s.exec(detail) ?? [];
-  const name = unread ?? unfit;
-  const place = name && $(`${name}-problem`);
+// reason is what a problem says of its field, in a place that knows how to begin.
+function reason({field, detail}, place) {
+  return fill(place.dataset.lead, {Reason: detail.slice(`${field}: `.length)});
+}
+
+// blame shows a problem beside the field at fault, and moves there. It returns
+// whether there is one.
+function blame(problem) {
+  const place = problem.field && $(`${problem.field}-problem`);
   if (!place) return false;
-  place.textContent = place.dataset.lead + reason;
+  place.textContent = reason(problem, place);
   place.hidden = false;
   const fold = place.closest('details');
   if (fold) fold.open = true;
-  $(name).ariaInvalid = 'true';
-  $(name).focus();
+  $(problem.field).ariaInvalid = 'true';
+  $(problem.field).focus();
   return true;
 }
 

@@ -66,11 +66,12 @@ func encodeJSON(v any) ([]byte, error) {
 
 // writePage renders a page before anything is sent, so that one that cannot be
 // rendered is still a clean 500.
-func writePage(w http.ResponseWriter, r *http.Request, status int, render func(*bytes.Buffer) error) error {
+func writePage(w http.ResponseWriter, r *http.Request, c choice, status int, render func(*bytes.Buffer) error) error {
 	var page bytes.Buffer
 	if err := render(&page); err != nil {
 		return err
 	}
+	c.announce(w.Header())
 	write(w, r, status, mediaHTML, page.Bytes())
 	return nil
 }
@@ -85,13 +86,14 @@ func (s *server) refuse(err error, c echo.Context) {
 		// Half an answer is out. Only a broken connection tells the client so.
 		panic(http.ErrAbortHandler)
 	}
-	if p.Status == http.StatusMethodNotAllowed {
+	if p.status == http.StatusMethodNotAllowed {
 		p.allow = s.allow[c.Path()]
 	}
 	if err := s.writeProblem(w, r, p, err); err != nil {
 		s.faults.report("page", err)
-		p := s.problemOf(err)
-		write(w, r, p.Status, mediaText, []byte(p.Detail+"\n"))
+		p, t := s.problemOf(err), s.languages.english()
+		t.announce(w.Header())
+		write(w, r, p.status, mediaText, []byte(p.detail(t)+"\n"))
 	}
 }
 
@@ -110,33 +112,35 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 	if p.authenticate != "" {
 		h.Set("WWW-Authenticate", p.authenticate)
 	}
-	switch negotiate(r.Header["Accept"]) {
-	case formatHTML:
-		return writePage(w, r, p.Status, func(page *bytes.Buffer) error {
+	c, format := s.languages.choose(r), negotiate(r.Header["Accept"])
+	if format == formatHTML {
+		return writePage(w, r, c, p.status, func(page *bytes.Buffer) error {
 			var refused *refusedForm
 			if !errors.As(err, &refused) {
-				return s.pages.message(page, p)
+				return s.pages.message(page, c, p)
 			}
 			v := formPage{Typed: refused.typed, Problem: p}
 			if refused.read {
 				v.Allowance = s.allowance(r.Context(), refused.who)
 			}
-			return s.pages.form(page, v)
+			return s.pages.form(page, c, v)
 		})
-	case formatText:
-		write(w, r, p.Status, mediaText, []byte(p.Detail+"\n"))
-		return nil
 	}
-	if p.encoded != nil {
-		write(w, r, p.Status, mediaProblem, p.encoded)
-		return nil
+	mediaType, body := mediaText, []byte(p.detail(c.tongue)+"\n")
+	if format == formatJSON {
+		mediaType = mediaProblem
+		if body, err = p.body(c.tongue); err != nil {
+			return err
+		}
 	}
-	return writeJSON(w, r, p.Status, mediaProblem, p)
+	c.announce(h)
+	write(w, r, p.status, mediaType, body)
+	return nil
 }
 
 // note logs what an operator should know of a refusal: faults of ours, loudly.
 func (s *server) note(p *problem, err error, r *http.Request) {
-	if p.Status < http.StatusInternalServerError {
+	if p.status < http.StatusInternalServerError {
 		return
 	}
 	var (

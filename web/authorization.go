@@ -16,11 +16,11 @@ func (s *server) payer(r *http.Request) (quota.Client, error) {
 	case shown:
 		key, ok := s.service.FindKey(text)
 		if !ok {
-			return quota.Client{}, unauthorized("This key is not known here. Send the key that the operator gave you in the header Authorization: Bearer, once, or leave the header out.")
+			return quota.Client{}, unauthorized(say("problem.key_unknown"))
 		}
 		return key.Client(), nil
 	case s.keysOnly:
-		return quota.Client{}, unauthorized("Links are made here by holders of a key only. Send the key that the operator gave you in the header Authorization: Bearer.")
+		return quota.Client{}, unauthorized(say("problem.key_needed"))
 	}
 	caller := s.clients.find(r)
 	s.proxies.observe(caller, r)
@@ -32,8 +32,7 @@ func (s *server) payer(r *http.Request) (quota.Client, error) {
 func (s *server) holder(r *http.Request) (shortener.Holder, quota.Client, error) {
 	text, shown := bearer(r)
 	if !shown || text == "" {
-		return shortener.Holder{}, quota.Client{}, unauthorized("Send the link's manage token, or the key that made it, in the header Authorization: Bearer, once. " +
-			"The token was in the answer when the link was made.")
+		return shortener.Holder{}, quota.Client{}, unauthorized(say("problem.token"))
 	}
 	if strings.HasPrefix(string(text), shortener.KeyPrefix) {
 		key, err := s.key(r)
@@ -49,7 +48,7 @@ func (s *server) key(r *http.Request) (shortener.Key, error) {
 			return key, nil
 		}
 	}
-	return shortener.Key{}, unauthorized("Send the key that the operator gave you in the header Authorization: Bearer, once.")
+	return shortener.Key{}, unauthorized(say("problem.key"))
 }
 
 // bearer returns what the Authorization header shows (RFC 6750, section 2.1): a
@@ -71,8 +70,8 @@ func bearer(r *http.Request) (text shortener.Token, shown bool) {
 	return text, shown
 }
 
-func unauthorized(detail string) *problem {
-	p := newProblem(http.StatusUnauthorized, "unauthorized", "%s", detail)
+func unauthorized(m message) *problem {
+	p := newProblem(http.StatusUnauthorized, "unauthorized", m)
 	p.authenticate = "Bearer"
 	return p
 }

@@ -22,7 +22,7 @@ func seesItsVisits(t *testing.T, chromium context.Context) {
 	}
 	v := openTab(t, chromium, s.origin)
 	v.do(chromedp.EmulateViewport(320, 640), chromedp.Navigate(s.origin+"/-/manage#"+string(link.Slug)+"."+string(token)))
-	v.wantText("people", "0 visits")
+	v.wantText("people", "By people: 0 visits.")
 	v.wantHidden("by-day")
 	v.wantHidden("by-referrer")
 
@@ -39,8 +39,7 @@ func seesItsVisits(t *testing.T, chromium context.Context) {
 		t.Fatal(lost, err)
 	}
 	v.do(chromedp.Reload())
-	v.wantText("people", "4 visits")
-	v.wantText("others", ", and not among them 2 crawler visits, 1 link preview, 2 looks without a visit")
+	v.wantText("people", "By people: 4 visits, and not among them 2 crawler visits, 1 link preview, 2 looks without a visit.")
 	get(v, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true`))
 	v.wantText("days", "2026-11-29 4")
 	v.wantText("referrers", "news.example 3 a-host-with-a-name-that-is-longer-than-a-small-screen-is-wide.example 1")

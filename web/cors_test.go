@@ -199,7 +199,7 @@ func TestNoPreflight(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		h := w.Header()
-		if w.Code != http.StatusMethodNotAllowed || h.Get("Allow") != "POST" || h.Get("Access-Control-Allow-Methods") != "" || h.Get("Vary") != "Accept, Origin" {
+		if w.Code != http.StatusMethodNotAllowed || h.Get("Allow") != "POST" || h.Get("Access-Control-Allow-Methods") != "" || h.Get("Vary") != "Accept, Accept-Language, Origin" {
 			t.Errorf("%v: %d, headers %v", header, w.Code, h)
 		}
 		if listed := len(header["Origin"]) == 1 && header.Get("Origin") == app; listed != (h.Get(allowOrigin) != "") {
@@ -224,7 +224,7 @@ func TestCORSOnAnUnreadBody(t *testing.T) {
 	c := wire{Conn: conn, in: bufio.NewReader(conn)}
 	c.send(t, "%sOrigin: %s\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 30\r\n\r\n", head, app)
 	h := c.answer(t, http.StatusTooManyRequests).Header
-	if h.Get(allowOrigin) != app || h.Get(exposeHeaders) != "Location, Retry-After" || h.Get("Vary") != "Accept, Origin" {
+	if h.Get(allowOrigin) != app || h.Get(exposeHeaders) != "Location, Retry-After" || h.Get("Vary") != "Accept, Accept-Language, Origin" {
 		t.Errorf("headers %v", h)
 	}
 	c.closed(t)

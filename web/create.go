@@ -43,8 +43,8 @@ type createdLink struct {
 type refusedForm struct {
 	err   error
 	who   quota.Client
-	read  bool              // whether the request got past the throttle and may cost a look into the store
-	typed shortener.NewLink // as far as it was read
+	read  bool // whether the request got past the throttle and may cost a look into the store
+	typed typedLink
 }
 
 func (e *refusedForm) Error() string { return e.err.Error() }
@@ -62,16 +62,19 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &refusedForm{err: err}
 	}
+	if s.service.Limits(who).Blocked() {
+		return &refusedForm{err: shortener.ErrBlocked}
+	}
 	if wait, ok := s.throttle.Allow(who); !ok {
 		return &refusedForm{err: &limitedError{wait: wait, who: who}}
 	}
-	wanted, err := readNewLink(w, r)
+	wanted, typed, err := readNewLink(w, r)
 	if err != nil {
-		return &refusedForm{err: err, who: who, read: true, typed: wanted}
+		return &refusedForm{err: err, who: who, read: true, typed: typed}
 	}
 	link, token, err := s.service.Create(r.Context(), who, wanted)
 	if err != nil {
-		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: wanted}
+		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: typed}
 	}
 	return s.writeCreated(w, r, link, token)
 }
@@ -93,8 +96,9 @@ func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link short
 	h.Set("Vary", "Accept")
 	switch negotiate(r.Header["Accept"]) {
 	case formatHTML:
-		return writePage(w, r, http.StatusCreated, func(page *bytes.Buffer) error {
-			return s.pages.result(page, resultPage{ShortURL: short, Link: link, Token: token})
+		c := s.languages.choose(r)
+		return writePage(w, r, c, http.StatusCreated, func(page *bytes.Buffer) error {
+			return s.pages.result(page, c, resultPage{ShortURL: short, Link: link, Token: token})
 		})
 	case formatText:
 		write(w, r, http.StatusCreated, mediaText, []byte(short+"\n"))

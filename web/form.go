@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net/url"
@@ -22,21 +21,21 @@ func parseForm(body []byte, f *fields) error {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(rawName)
 		if err != nil {
-			return fmt.Errorf("%s is not a valid escape", quoted(badEscape(err)))
+			return unusable(say("body.escape", "Escape", quoted(badEscape(err))))
 		}
 		value, err := url.QueryUnescape(rawValue)
 		if err != nil {
-			return fmt.Errorf("the field %s: %s is not a valid escape; a %% is written %%25", quoted(name), quoted(badEscape(err)))
+			return unusable(say("body.escape_in_field", "Field", quoted(name), "Escape", quoted(badEscape(err))))
 		}
 		err = setText(f, name, value)
 		if errors.Is(err, errUnknownField) {
-			return fmt.Errorf("%w; an & that belongs to the destination is written %%26, which curl --data-urlencode does by itself", err)
+			return unusable(say("body.unknown_field_in_form", "Field", quoted(name)))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return f.wrong
 }
 
 // badEscape returns what QueryUnescape stumbled over.
@@ -50,27 +49,31 @@ func badEscape(err error) string {
 // so are its parts: the first that is unknown or comes twice ends it.
 func parseMultipart(body []byte, boundary string, f *fields) error {
 	if boundary == "" {
-		return errors.New("its Content-Type has no boundary")
+		return unusable(say("body.no_boundary"))
 	}
-	malformed := errors.New("it is not valid multipart/form-data")
+	malformed := unusable(say("body.no_multipart"))
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
 		part, err := parts.NextRawPart()
 		if err == io.EOF {
-			return nil
+			return f.wrong
 		}
 		if err != nil {
 			return malformed
 		}
 		name := part.FormName()
 		if part.FileName() != "" {
-			return fmt.Errorf("the field %s is a file; only values are understood", quoted(name))
+			return unusable(say("body.file", "Field", quoted(name)))
 		}
 		value, err := io.ReadAll(part)
 		if err != nil {
 			return malformed
 		}
-		if err := setText(f, name, string(value)); err != nil {
+		err = setText(f, name, string(value))
+		if errors.Is(err, errUnknownField) {
+			return unusable(say("body.unknown_field", "Field", quoted(name)))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -79,7 +82,7 @@ func parseMultipart(body []byte, boundary string, f *fields) error {
 // setText is for bodies whose format does not see to valid UTF-8 itself.
 func setText(f *fields, name, value string) error {
 	if !utf8.ValidString(name) || !utf8.ValidString(value) {
-		return fmt.Errorf("the field %s is not valid UTF-8", quoted(name))
+		return unusable(say("body.no_utf8", "Field", quoted(name)))
 	}
 	return f.set(name, value)
 }

@@ -30,5 +30,5 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) error {
 		reason = "clock"
 	}
 	s.faults.report("readiness: "+reason, err)
-	return unavailable("Links cannot be made now. Reason: " + reason + ".")
+	return unavailable(say("problem.not_ready", "Reason", reason))
 }

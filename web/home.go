@@ -10,8 +10,9 @@ import (
 
 // home shows the form.
 func (s *server) home(w http.ResponseWriter, r *http.Request) error {
-	return writePage(w, r, http.StatusOK, func(page *bytes.Buffer) error {
-		return s.pages.form(page, formPage{Allowance: s.allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))})
+	c := s.languages.choose(r)
+	return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
+		return s.pages.form(page, c, formPage{Allowance: s.allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))})
 	})
 }
 

@@ -22,7 +22,7 @@ func (s *server) keyLinks(w http.ResponseWriter, r *http.Request) error {
 	}
 	before := r.URL.Query().Get("before")
 	slug, ok := shortener.ParseSlug(before)
-	notItsOwn := invalidRequest("before: must be the slug of a link that this key has made.")
+	notItsOwn := invalidField("before", say("reason.must_be_a_slug_of_this_key"))
 	if before != "" && !ok {
 		return notItsOwn
 	}

@@ -40,30 +40,38 @@ func TestLimitedAnswersAreTheSameBytes(t *testing.T) {
 		"network": {Client: 1, Network: 1, Service: 99},
 		"service": {Client: 1, Network: 1, Service: 1},
 	}
-	for _, accept := range []string{"", "text/plain"} {
-		header := map[string]string{"Content-Type": "application/json", "Accept": accept}
-		limited := make(map[string]*httptest.ResponseRecorder)
-		for level, policy := range policies {
-			s := newSite(t, siteSetup{policy: &policy, every: 10 * time.Second, burst: 9, contact: "ops@example.org"})
-			first := map[string]string{"client": "203.0.113.9:1", "network": "203.0.113.8:1", "service": "198.51.100.1:1"}[level]
-			wantAnswer(t, s.do(call{from: first, body: goodJSON, header: header}), http.StatusCreated, "")
-			limited[level] = s.do(call{body: goodJSON, header: header})
-		}
-		throttled := newSite(t, siteSetup{policy: &quota.Policy{Client: 1}, every: 10 * time.Second, burst: 1, contact: "ops@example.org"})
-		throttled.do(call{body: goodJSON, header: header})
-		limited["throttle"] = throttled.do(call{body: goodJSON, header: header})
-		for layer, w := range limited {
-			want := limited["throttle"]
-			if w.Code != http.StatusTooManyRequests || !bytes.Equal(w.Body.Bytes(), want.Body.Bytes()) {
-				t.Errorf("%s: %d %q, want %q", layer, w.Code, w.Body, want.Body)
+	const contact = "ops@example.org"
+	bodies := make(map[string]bool)
+	for _, tongue := range testCatalogue(t).tongues {
+		for _, accept := range []string{"", "text/plain"} {
+			header := map[string]string{"Content-Type": "application/json", "Accept": accept, "Accept-Language": tongue.Tag}
+			limited := make(map[string]*httptest.ResponseRecorder)
+			for level, policy := range policies {
+				s := newSite(t, siteSetup{policy: &policy, every: 10 * time.Second, burst: 9, contact: contact})
+				first := map[string]string{"client": "203.0.113.9:1", "network": "203.0.113.8:1", "service": "198.51.100.1:1"}[level]
+				wantAnswer(t, s.do(call{from: first, body: goodJSON, header: header}), http.StatusCreated, "")
+				limited[level] = s.do(call{body: goodJSON, header: header})
 			}
-			got, other := w.Header().Clone(), want.Header().Clone()
-			got.Del("Retry-After")
-			other.Del("Retry-After")
-			if diff := cmp.Diff(other, got); diff != "" {
-				t.Errorf("%s: headers (-throttle +%s):\n%s", layer, layer, diff)
+			throttled := newSite(t, siteSetup{policy: &quota.Policy{Client: 1}, every: 10 * time.Second, burst: 1, contact: contact})
+			throttled.do(call{body: goodJSON, header: header})
+			limited["throttle"] = throttled.do(call{body: goodJSON, header: header})
+			bodies[limited["throttle"].Body.String()] = true
+			for layer, w := range limited {
+				want := limited["throttle"]
+				if w.Code != http.StatusTooManyRequests || !bytes.Equal(w.Body.Bytes(), want.Body.Bytes()) {
+					t.Errorf("%s: %d %q, want %q", layer, w.Code, w.Body, want.Body)
+				}
+				got, other := w.Header().Clone(), want.Header().Clone()
+				got.Del("Retry-After")
+				other.Del("Retry-After")
+				if diff := cmp.Diff(other, got); diff != "" {
+					t.Errorf("%s: headers (-throttle +%s):\n%s", layer, layer, diff)
+				}
 			}
 		}
+	}
+	if len(bodies) != 6 {
+		t.Errorf("%d bodies in three languages and two formats: %v", len(bodies), bodies)
 	}
 }
 
@@ -80,7 +88,7 @@ func TestWhatTheLimitedAreTold(t *testing.T) {
 		{Rules{Every: time.Minute}, "", "This client may make about one every minute." + rest},
 		{Rules{}, "ops@example.org", "No more links can be made just now." + rest + " Contact: ops@example.org."},
 	} {
-		if got := limits(row.rules, row.contact); got != row.want {
+		if got := testCatalogue(t).english().render(limits(row.rules, row.contact, false)); got != row.want {
 			t.Errorf("%+v: %q, want %q", row.rules, got, row.want)
 		}
 	}

@@ -149,7 +149,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 		return shortener.Changed{}, err
 	}
 	if kind == "" {
-		return shortener.Changed{}, unsupported("The request has no Content-Type.", mediaJSON)
+		return shortener.Changed{}, unsupported(say("media.none"), mediaJSON)
 	}
 	body, err := readBody(w, r)
 	if err != nil {
@@ -165,7 +165,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 		err = mustBe("forward_query")
 	}
 	if err != nil {
-		return shortener.Changed{}, invalidRequest("The body cannot be used: %s.", err)
+		return shortener.Changed{}, err
 	}
 	c := shortener.Changed{
 		URL:          f.URL.value,

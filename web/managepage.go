@@ -10,15 +10,16 @@ import (
 // and the token stand in the fragment of the page's address, so neither reaches
 // the server before the script sends them to the API, the token in its header.
 func (s *server) managePage(w http.ResponseWriter, r *http.Request) error {
-	return writePage(w, r, http.StatusOK, func(page *bytes.Buffer) error { return s.pages.manage(page) })
+	c := s.languages.choose(r)
+	return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error { return s.pages.manage(page, c) })
 }
 
-func (p *pages) manage(w io.Writer) error {
+func (p *pages) manage(w io.Writer, c choice) error {
 	data := struct {
 		frame
-		fieldLeads
+		refusalBox
 		bounds
 		API string
-	}{frame: p.frame.page("Manage a link – Snip", true, true), API: p.api}
-	return p.templates.ExecuteTemplate(w, "manage", data)
+	}{refusalBox: refusalBox{tongue: c.tongue}, frame: p.page(c, say("manage.heading"), snipJS, "links.js", "chart.js", "manage.js"), API: p.api}
+	return p.execute(w, c, "manage", data)
 }

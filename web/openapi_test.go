@@ -162,13 +162,13 @@ func rightAnswers() map[string]describedAnswer {
 		}, `{"slug":"abc","short_url":"https://s.example/abc","url":"https://example.org/","created_at":"2026-11-29T10:00:00Z",` +
 			`"expires_at":null,"max_visits":null,"forward_query":false,"manage_token":"OPLHBYAJVMRSZLZYNGYJWOL37F"}` + "\n"},
 		"limited": {"POST", "/api/links", 429, http.Header{
-			"Retry-After": {"10"}, "Cache-Control": {"no-store"}, "Vary": {"Accept"}, "Content-Type": {mediaProblem},
+			"Retry-After": {"10"}, "Cache-Control": {"no-store"}, "Vary": {"Accept, Accept-Language"}, "Content-Language": {"en"}, "Content-Type": {mediaProblem},
 		}, fmt.Sprintf(problem, "Too Many Requests", 429, "rate_limited")},
 		"unknown path": {"GET", "/a/b", 404, http.Header{
-			"Cache-Control": {"no-store"}, "Vary": {"Accept"}, "Content-Type": {mediaProblem},
+			"Cache-Control": {"no-store"}, "Vary": {"Accept, Accept-Language"}, "Content-Language": {"en"}, "Content-Type": {mediaProblem},
 		}, fmt.Sprintf(problem, "Not Found", 404, "not_found")},
 		"unknown method": {"PUT", "/abc", 405, http.Header{
-			"Allow": {"GET, HEAD"}, "Cache-Control": {"no-store"}, "Vary": {"Accept"}, "Content-Type": {mediaText},
+			"Allow": {"GET, HEAD"}, "Cache-Control": {"no-store"}, "Vary": {"Accept, Accept-Language"}, "Content-Language": {"en"}, "Content-Type": {mediaText},
 		}, "Something.\n"},
 		"redirect": {"GET", "/abc", 308, http.Header{
 			"Location": {"https://example.org/"}, "Cache-Control": {"no-store"},
@@ -234,6 +234,9 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		{"limited", "another status's code", replace("rate_limited", "unavailable")},
 		{"limited", "another status inside", replace("429", "503")},
 		{"limited", "no Retry-After", header("Retry-After")},
+		{"limited", "no language", header("Content-Language")},
+		{"limited", "a language that there is not", header("Content-Language", "tlh")},
+		{"limited", "a field that there is not", replace(`"detail"`, `"field":"x","detail"`)},
 		{"limited", "no wait", header("Retry-After", "0")},
 		{"limited", "a wait that is no number", header("Retry-After", "soon")},
 		{"unknown path", "a page there", status(200)},
@@ -277,7 +280,8 @@ func TestUndescribedAnswersFail(t *testing.T) {
 		for wrong, status := range map[bool]int{false: http.StatusNotFound, true: http.StatusTeapot} {
 			test := &failedTest{TB: t}
 			teapot := described(test, prefix, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Vary", "Accept")
+				w.Header().Set("Vary", "Accept, Accept-Language")
+				w.Header().Set("Content-Language", "en")
 				write(w, r, status, mediaText, []byte("Something.\n"))
 			}))
 			(&site{Handler: teapot}).do(call{method: "GET", target: prefix + "/api/quota/x"})

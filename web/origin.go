@@ -31,7 +31,7 @@ func ParseOrigin(text string) (string, error) {
 	// A host is good here when a link may lead there; a private one is good too.
 	var wrong *shortener.InvalidError
 	if _, err := (shortener.Destinations{}).Parse(text); errors.As(err, &wrong) && wrong.Kind == shortener.ErrInvalidURL {
-		return "", errors.New(wrong.Reason)
+		return "", inEnglish(wrong.Reason)
 	}
 	found := origin(u)
 	switch {
@@ -43,6 +43,15 @@ func ParseOrigin(text string) (string, error) {
 		return "", fmt.Errorf("is more than an origin; %s is meant", found)
 	}
 	return found, nil
+}
+
+// inEnglish returns an error for the operator, whose settings are in English.
+func inEnglish(reason shortener.Reason) error {
+	languages, err := newCatalogue()
+	if err != nil {
+		return err
+	}
+	return errors.New(strings.TrimSuffix(languages.english().render(sentence(reason)), "."))
 }
 
 func plainPort(u *url.URL) bool {

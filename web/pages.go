@@ -1,7 +1,6 @@
 package web
 
 import (
-	"embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -19,50 +18,18 @@ import (
 const pageCSP = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-//go:embed templates/*.html
-var templates embed.FS
-
 // pages renders every HTML page. Its methods may be called at once.
 type pages struct {
-	templates *template.Template
-	frame     frame // without what differs from page to page
+	languages *catalogue
+	templates []*template.Template // in each language
+	spoken    map[string][]string  // the keys that each script says
+	frame     frame                // without what differs from page to page
 	rules     Rules
 	api       string // what a slug is appended to, for programs
 	now       func() time.Time
 }
 
-// frame is what surrounds a page.
-type frame struct {
-	Title    string
-	Unlisted bool // kept out of search engines
-	Script   bool
-	Social   *social // nil leaves it to other sites what they show of the page
-
-	Prefix     string // the path that every route begins with, without a slash at its end
-	Contact    string
-	ContactURL string
-}
-
-// social is what other sites show of a page, by the tags of https://ogp.me.
-type social struct{ Title, Description string }
-
-// Asset returns the path of a file of package static.
-func (f frame) Asset(name string) string { return f.Prefix + "/-/" + name }
-
-// Picture returns the path of a link's QR code.
-func (f frame) Picture(slug shortener.Slug) string { return f.Prefix + "/" + string(slug) + "/qr.svg" }
-
-// page returns the frame of one page.
-func (f frame) page(title string, unlisted, script bool) frame {
-	f.Title, f.Unlisted, f.Script = title, unlisted, script
-	return f
-}
-
-func newPages(c Config) (*pages, error) {
-	parsed, err := template.ParseFS(templates, "templates/*.html")
-	if err != nil {
-		return nil, fmt.Errorf("pages: %w", err)
-	}
+func newPages(c Config, languages *catalogue) (*pages, error) {
 	f := frame{
 		Prefix:     prefixOf(c.PublicURL),
 		Contact:    c.Contact,
@@ -71,12 +38,22 @@ func newPages(c Config) (*pages, error) {
 	if strings.Contains(c.Contact, "@") && !strings.Contains(c.Contact, ":") {
 		f.ContactURL = "mailto:" + c.Contact
 	}
-	return &pages{templates: parsed, frame: f, rules: c.Rules, api: shortBase(c.PublicURL) + "api/links/", now: c.Now}, nil
+	p := &pages{languages: languages, frame: f, rules: c.Rules, api: shortBase(c.PublicURL) + "api/links/", now: c.Now}
+	for _, t := range languages.tongues {
+		parsed, err := parseTemplates(t)
+		if err != nil {
+			return nil, err
+		}
+		p.templates = append(p.templates, parsed)
+	}
+	var err error
+	p.spoken, err = spokenBy(languages)
+	return p, err
 }
 
 // formPage is the form, with what was typed and why it was refused, if it was.
 type formPage struct {
-	Typed     shortener.NewLink
+	Typed     typedLink
 	Problem   *problem       // nil on the first visit
 	Allowance *allowanceView // nil while it cannot be read
 }
@@ -97,27 +74,29 @@ type resultPage struct {
 	Token    shortener.Token
 }
 
-func (p *pages) form(w io.Writer, v formPage) error {
-	title := "Snip: short links"
-	if v.Problem != nil {
-		title = v.Problem.Title + " – Snip" // the first thing that a screen reader says of a new page
+func (p *pages) form(w io.Writer, c choice, v formPage) error {
+	// The title is the first thing that a screen reader says of a new page.
+	f := p.page(c, say("form.refused"), snipJS, "links.js", "form.js")
+	if v.Problem == nil {
+		f.Title, f.Unlisted = c.render(say("title.form")), false
 	}
+	f.switchAt("/")
 	data := struct {
 		frame
 		allowanceLine
 		refusalBox
 		bounds
-		Typed shortener.NewLink
+		Typed typedLink
 		More  bool // whether what most people leave empty is shown
 		Card  card // empty; the script fills a copy of it
 	}{
-		frame:         p.frame.page(title, v.Problem != nil, true),
-		allowanceLine: p.allowanceLine(v.Allowance),
-		refusalBox:    p.refusalBox(v.Problem),
+		frame:         f,
+		allowanceLine: p.allowanceLine(c.tongue, v.Allowance),
+		refusalBox:    p.refusalBox(c.tongue, v.Problem),
 		Typed:         v.Typed,
 	}
-	data.More = data.InMore() || v.Typed != shortener.NewLink{URL: v.Typed.URL}
-	return p.templates.ExecuteTemplate(w, "form", data)
+	data.More = data.InMore() || v.Typed != typedLink{URL: v.Typed.URL}
+	return p.execute(w, c, "form", data)
 }
 
 // bounds are what the hints say of slugs and visits.
@@ -137,47 +116,51 @@ type card struct {
 	Picture     string // the path of its QR code
 }
 
-func (p *pages) result(w io.Writer, v resultPage) error {
+func (p *pages) result(w io.Writer, c choice, v resultPage) error {
+	f := p.page(c, say("made.heading"), snipJS)
+	f.Switch = nil // there is no way back to the token
 	data := struct {
 		frame
 		Card card
 	}{
-		frame: p.frame.page("Link made – Snip", true, true),
+		frame: f,
 		Card: card{
 			ShortURL:    v.ShortURL,
 			Destination: v.Link.Destination,
-			Ends:        endOf(v.Link.ExpiresAt),
+			Ends:        c.endOf(v.Link.ExpiresAt),
 			MaxVisits:   v.Link.MaxVisits,
-			ManageURL:   fmt.Sprintf("%s/-/manage#%s.%s", p.frame.Prefix, v.Link.Slug, v.Token),
-			Picture:     p.frame.Picture(v.Link.Slug),
+			ManageURL:   fmt.Sprintf("%s#%s.%s", f.To("/-/manage"), v.Link.Slug, v.Token),
+			Picture:     f.Picture(v.Link.Slug),
 		},
 	}
-	return p.templates.ExecuteTemplate(w, "result", data)
+	return p.execute(w, c, "result", data)
 }
 
 // message is the page of a refusal that has no form to return to: 404, 410, 405, 500 and so on.
-func (p *pages) message(w io.Writer, v *problem) error {
-	heading := v.Title
-	switch v.Status { // the standard's titles are for programs
+func (p *pages) message(w io.Writer, c choice, v *problem) error {
+	heading := say("message.refused") // the standard's titles are for programs
+	switch v.status {
 	case http.StatusNotFound:
-		heading = "Nothing here"
+		heading = say("message.not_found")
 	case http.StatusGone:
-		heading = "This link has ended"
+		heading = say("message.gone")
 	case http.StatusMethodNotAllowed:
-		heading = "That does not work here"
-	case http.StatusForbidden:
-		heading = "Refused"
+		heading = say("message.method")
 	case http.StatusServiceUnavailable:
-		heading = "Back in a moment"
+		heading = say("message.unavailable")
 	case http.StatusInternalServerError:
-		heading = "Something went wrong"
+		heading = say("message.internal")
+	}
+	f := p.page(c, heading)
+	if v.status >= http.StatusInternalServerError {
+		f.switchAt("/") // the address may be a short link's, where the query would be taken for a visitor's
 	}
 	data := struct {
 		frame
 		Heading string
 		Detail  string
-	}{p.frame.page(heading+" – Snip", true, false), heading, v.Detail}
-	return p.templates.ExecuteTemplate(w, "message", data)
+	}{f, c.render(heading), v.detail(c.tongue)}
+	return p.execute(w, c, "message", data)
 }
 
 // allowanceLine says what is left, and when there is more.
@@ -187,11 +170,14 @@ type allowanceLine struct {
 	Counted   bool // whether Remaining is known and true
 	Closed    bool // whether a creation now would be refused for want of quota
 	Resets    clock
-	Pace      string // empty leaves the pace out
+	Pace      string // a sentence; empty leaves it out
 }
 
-func (p *pages) allowanceLine(v *allowanceView) allowanceLine {
-	line := allowanceLine{Limit: p.rules.Daily, Pace: pace(p.rules.Every)}
+func (p *pages) allowanceLine(t *tongue, v *allowanceView) allowanceLine {
+	line := allowanceLine{Limit: p.rules.Daily}
+	if every := pace(p.rules.Every); every != nil {
+		line.Pace = t.render(say("allowance.pace", "Pace", *every))
+	}
 	if v == nil {
 		line.Resets = timeOfDay(quota.DayOf(p.now()).End)
 		return line
@@ -208,12 +194,12 @@ func (p *pages) allowanceLine(v *allowanceView) allowanceLine {
 
 // refusalBox says why there is no link and when to come back.
 type refusalBox struct {
-	fieldLeads
+	tongue  *tongue
 	Field   string // which field is at fault, as the API calls it; empty where none is
 	Detail  string
-	Boxed   bool   // whether it is told in the box, and not beside a field below it
-	Limited bool   // either Soon or Later is set then
-	Soon    string // such as "in 8 seconds"
+	Boxed   bool  // whether it is told in the box, and not beside a field below it
+	Limited bool  // either Soon or Later is set then
+	Soon    int64 // in seconds
 	Later   clock
 }
 
@@ -222,7 +208,8 @@ func (b refusalBox) InMore() bool { return b.Field != "" && !b.Boxed }
 
 // At is what is told beside a field.
 func (b refusalBox) At(field string) fieldProblem {
-	v := b.fieldLeads.At(field)
+	told, _ := lead(field, "{{.Reason}}")
+	v := fieldProblem{Field: field, Lead: b.tongue.render(told)}
 	if b.Field == field {
 		v.Detail = b.Detail
 	}
@@ -232,27 +219,21 @@ func (b refusalBox) At(field string) fieldProblem {
 // soon is up to where a wait is told in seconds. The script has the same bound.
 const soon = 90 * time.Second
 
-func (p *pages) refusalBox(v *problem) refusalBox {
+func (p *pages) refusalBox(t *tongue, v *problem) refusalBox {
+	box := refusalBox{tongue: t}
 	if v == nil {
-		return refusalBox{}
+		return box
 	}
-	box := refusalBox{
-		Detail:  v.Detail,
-		Limited: v.Status == http.StatusTooManyRequests,
-	}
-	// The reasons continue the field's name, which means nothing on the page.
-	for field, lead := range box.Leads() {
-		for _, prefix := range []string{field + ": ", fmt.Sprintf("The body cannot be used: the field %q ", field)} {
-			if reason, ok := strings.CutPrefix(v.Detail, prefix); ok {
-				box.Field, box.Detail = field, lead+reason
-			}
-		}
+	box.Limited = v.status == http.StatusTooManyRequests
+	box.Detail = v.detail(t)
+	if told, ok := lead(v.field, v.message); ok {
+		box.Field, box.Detail = v.field, t.render(told)
 	}
 	box.Boxed = box.Field == "" || box.Field == "url"
 	switch {
 	case !box.Limited:
 	case v.retryAfter <= soon:
-		box.Soon = "in " + count(wholeSeconds(v.retryAfter), "second")
+		box.Soon = wholeSeconds(v.retryAfter)
 	default:
 		box.Later = timeOfDay(p.now().Add(v.retryAfter))
 	}
@@ -262,24 +243,24 @@ func (p *pages) refusalBox(v *problem) refusalBox {
 // fieldProblem is the place beside a field where the page says what is wrong.
 type fieldProblem struct {
 	Field  string
-	Lead   string
+	Lead   string // what a reason continues, for the script to put it in
 	Detail string // empty where nothing is
 }
 
-// fieldLeads is what the reasons continue on a page. The script finds them there.
-type fieldLeads struct{}
-
-// Leads returns them by the names that the API gives the fields.
-func (fieldLeads) Leads() map[string]string {
-	return map[string]string{
-		"url":        "This link ",
-		"slug":       "This name ",
-		"expires_at": "The end ",
-		"max_visits": "The number of visits ",
+// lead returns what a reason says on a page, where the API's name of the field
+// means nothing.
+func lead(field string, reason any) (m message, ok bool) {
+	switch field {
+	case "url":
+		m = say("lead.url", "Reason", reason)
+	case "slug":
+		m = say("lead.slug", "Reason", reason)
+	case "expires_at":
+		m = say("lead.expires_at", "Reason", reason)
+	case "max_visits":
+		m = say("lead.max_visits", "Reason", reason)
+	default:
+		return message{}, false
 	}
-}
-
-// At is a field with which nothing is wrong.
-func (l fieldLeads) At(field string) fieldProblem {
-	return fieldProblem{Field: field, Lead: l.Leads()[field]}
+	return m, true
 }

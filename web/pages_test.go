@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,12 +23,26 @@ func testPages(t *testing.T, c Config) *pages {
 		c.PublicURL = &url.URL{Scheme: "https", Host: "s.example"}
 	}
 	c.Now = func() time.Time { return time.Date(2026, 11, 29, 22, 0, 0, 0, time.UTC) }
-	p, err := newPages(c)
+	p, err := newPages(c, testCatalogue(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
+
+func testCatalogue(t testing.TB) *catalogue {
+	t.Helper()
+	c, err := newCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (p *pages) english() choice { return choice{tongue: p.languages.english()} }
+
+// verbatim is a sentence that is in no catalogue, and so stands for itself.
+func verbatim(text string) message { return message{key: text} }
 
 func allowance(limit, used int64, open bool) *allowanceView {
 	remaining := limit - used
@@ -72,7 +85,7 @@ func TestFormSaysTheRules(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			p := testPages(t, Config{Rules: row.rules})
-			page := parsePage(t, func(w io.Writer) error { return p.form(w, formPage{Allowance: row.allowance}) })
+			page := parsePage(t, func(w io.Writer) error { return p.form(w, p.english(), formPage{Allowance: row.allowance}) })
 			if got := page.id(t, "allowance").text(); got != row.want {
 				t.Errorf("allowance:\n got %q\nwant %q", got, row.want)
 			}
@@ -85,7 +98,7 @@ func TestFormSaysTheRules(t *testing.T) {
 
 func TestFormSaysTheProblem(t *testing.T) {
 	t.Parallel()
-	limited := newProblem(http.StatusTooManyRequests, "rate_limited", "50 links per UTC day")
+	limited := newProblem(http.StatusTooManyRequests, "rate_limited", verbatim("50 links per UTC day"))
 	limitedFor := func(wait time.Duration) *problem {
 		p := *limited
 		p.retryAfter = wait
@@ -100,9 +113,9 @@ func TestFormSaysTheProblem(t *testing.T) {
 		wantInvalid string
 	}{
 		{"what was typed is at fault", "ftp://example.org",
-			newProblem(http.StatusBadRequest, "invalid_url", "url: must start with https://."),
+			invalidField("url", verbatim("must start with https://.")),
 			"This link must start with https://.", "true"},
-		{"the service is at fault", "https://example.org", unavailable("Try again in a few seconds."),
+		{"the service is at fault", "https://example.org", unavailable(verbatim("Try again in a few seconds.")),
 			"Try again in a few seconds.", ""},
 		{"limited for seconds", "https://example.org", limitedFor(7100 * time.Millisecond),
 			shared + "Try again in 8 seconds.", ""},
@@ -117,7 +130,7 @@ func TestFormSaysTheProblem(t *testing.T) {
 			t.Parallel()
 			p := testPages(t, Config{Rules: Rules{Daily: 50}})
 			page := parsePage(t, func(w io.Writer) error {
-				return p.form(w, formPage{Typed: shortener.NewLink{URL: row.typed}, Problem: row.problem})
+				return p.form(w, p.english(), formPage{Typed: typedLink{URL: row.typed}, Problem: row.problem})
 			})
 			problem, field := page.id(t, "problem"), page.id(t, "url")
 			if got := problem.text(); got != row.want {
@@ -143,7 +156,7 @@ func TestFormSaysTheProblem(t *testing.T) {
 // that was typed is there still.
 func TestFormSaysTheProblemBesideItsField(t *testing.T) {
 	t.Parallel()
-	typed := shortener.NewLink{URL: "https://example.org/", Slug: "a/b", ExpiresAt: "tomorrow", MaxVisits: new(int64(0)), ForwardQuery: true}
+	typed := typedLink{URL: "https://example.org/", Slug: "a/b", ExpiresAt: "tomorrow", MaxVisits: "many", ForwardQuery: true}
 	problems := map[string]string{
 		"slug":       "This name is taken.",
 		"expires_at": "The end is taken.",
@@ -152,7 +165,7 @@ func TestFormSaysTheProblemBesideItsField(t *testing.T) {
 	for faulty, want := range problems {
 		p := testPages(t, Config{})
 		page := parsePage(t, func(w io.Writer) error {
-			return p.form(w, formPage{Typed: typed, Problem: newProblem(http.StatusConflict, "some_code", "%s: is taken.", faulty)})
+			return p.form(w, p.english(), formPage{Typed: typed, Problem: invalidField(faulty, verbatim("is taken."))})
 		})
 		for name := range problems {
 			problem, field := page.id(t, name+"-problem"), page.id(t, name)
@@ -176,7 +189,7 @@ func TestFormSaysTheProblemBesideItsField(t *testing.T) {
 		if page.id(t, "url").has("autofocus") || page.id(t, "url").has("aria-invalid") || !page.id(t, "problem").hidden() {
 			t.Errorf("%s: the destination is blamed", faulty)
 		}
-		for id, want := range map[string]string{"url": typed.URL, "slug": typed.Slug, "expires_at": typed.ExpiresAt, "max_visits": "0"} {
+		for id, want := range map[string]string{"url": typed.URL, "slug": typed.Slug, "expires_at": typed.ExpiresAt, "max_visits": "many"} {
 			if got := page.id(t, id).attr("value"); got != want {
 				t.Errorf("#%s holds %q, want %q", id, got, want)
 			}
@@ -191,9 +204,9 @@ func TestFormSaysTheProblemBesideItsField(t *testing.T) {
 func TestFormIsShortAtFirst(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
-	for _, typed := range []shortener.NewLink{{}, {URL: "https://example.org/"}} {
+	for _, typed := range []typedLink{{}, {URL: "https://example.org/"}} {
 		page := parsePage(t, func(w io.Writer) error {
-			return p.form(w, formPage{Typed: typed, Problem: newProblem(http.StatusBadRequest, "invalid_url", "url: is wrong.")})
+			return p.form(w, p.english(), formPage{Typed: typed, Problem: invalidField("url", verbatim("is wrong."))})
 		})
 		if page.id(t, "more").has("open") || !page.id(t, "end").hidden() || !page.id(t, "kept").hidden() || page.id(t, "forward_query").has("checked") {
 			t.Errorf("%q: more is shown than the form", typed.URL)
@@ -205,7 +218,7 @@ func TestResultShowsTheLink(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
 	page := parsePage(t, func(w io.Writer) error {
-		return p.result(w, resultPage{
+		return p.result(w, p.english(), resultPage{
 			ShortURL: "https://s.example/kX3vR7q",
 			Link: shortener.Link{
 				Slug: "kX3vR7q", Destination: "https://example.org/a?b=1&c=2", MaxVisits: 7,
@@ -238,7 +251,7 @@ func TestResultOfAPlainLink(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
 	page := parsePage(t, func(w io.Writer) error {
-		return p.result(w, resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: "https://example.org/"}})
+		return p.result(w, p.english(), resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: "https://example.org/"}})
 	})
 	if got := page.text(); strings.Contains(got, "Ends") {
 		t.Errorf("the link has no end: %q", got)
@@ -253,12 +266,14 @@ func TestMessagesLeadOn(t *testing.T) {
 		http.StatusNotFound:            "Nothing here",
 		http.StatusMethodNotAllowed:    "That does not work here",
 		http.StatusGone:                "This link has ended",
-		http.StatusTeapot:              "I'm a teapot",
+		http.StatusTeapot:              "Refused",
 		http.StatusInternalServerError: "Something went wrong",
 		http.StatusServiceUnavailable:  "Back in a moment",
 	} {
-		page := parsePage(t, func(w io.Writer) error { return p.message(w, newProblem(status, "some_code", "A sentence.")) })
-		if got, want := page.text(), heading+" – Snip Snip "+heading+" A sentence. Make a short link"; got != want {
+		page := parsePage(t, func(w io.Writer) error {
+			return p.message(w, p.english(), newProblem(status, "some_code", verbatim("A sentence.")))
+		})
+		if got, want := page.text(), heading+" – Snip Snip "+heading+" A sentence. Make a short link English · 한국어 · 日本語"; got != want {
 			t.Errorf("%d:\n got %q\nwant %q", status, got, want)
 		}
 		if got := page.first(t, "meta", "name", "robots").attr("content"); got != "noindex" {
@@ -276,7 +291,7 @@ func TestContact(t *testing.T) {
 		"javascript:alert(1)":      "#ZgotmplZ", // what html/template makes of a scheme that could run
 	} {
 		p := testPages(t, Config{Contact: contact})
-		page := parsePage(t, func(w io.Writer) error { return p.form(w, formPage{}) })
+		page := parsePage(t, func(w io.Writer) error { return p.form(w, p.english(), formPage{}) })
 		if got := page.first(t, "footer", "", "").first(t, "a", "", "").attr("href"); got != want {
 			t.Errorf("contact %q leads to %q, want %q", contact, got, want)
 		}
@@ -290,18 +305,18 @@ func everyPage(t *testing.T, c Config) map[string]node {
 	p := testPages(t, c)
 	return map[string]node{
 		"form": parsePage(t, func(w io.Writer) error {
-			typed := shortener.NewLink{URL: hostile, Slug: hostile, ExpiresAt: hostile}
-			return p.form(w, formPage{Typed: typed, Problem: newProblem(http.StatusBadRequest, "invalid_url", "%s", hostile)})
+			typed := typedLink{URL: hostile, Slug: hostile, ExpiresAt: hostile, MaxVisits: hostile}
+			return p.form(w, p.english(), formPage{Typed: typed, Problem: invalidRequest(verbatim(hostile))})
 		}),
 		"faulty field": parsePage(t, func(w io.Writer) error {
-			return p.form(w, formPage{Problem: newProblem(http.StatusBadRequest, "invalid_slug", "slug: %s", hostile)})
+			return p.form(w, p.english(), formPage{Problem: invalidField("slug", verbatim(hostile))})
 		}),
 		"result": parsePage(t, func(w io.Writer) error {
-			return p.result(w, resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: hostile}, Token: "SECRET"})
+			return p.result(w, p.english(), resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: hostile}, Token: "SECRET"})
 		}),
-		"manage": parsePage(t, p.manage),
+		"manage": parsePage(t, func(w io.Writer) error { return p.manage(w, p.english()) }),
 		"message": parsePage(t, func(w io.Writer) error {
-			return p.message(w, newProblem(http.StatusNotFound, "not_found", "%s", hostile))
+			return p.message(w, p.english(), newProblem(http.StatusNotFound, "not_found", verbatim(hostile)))
 		}),
 	}
 }
@@ -315,7 +330,7 @@ func TestPagesEscape(t *testing.T) {
 		if name != "form" {
 			continue
 		}
-		for _, field := range []string{"url", "slug", "expires_at"} {
+		for _, field := range []string{"url", "slug", "expires_at", "max_visits"} {
 			if got := page.id(t, field).attr("value"); got != hostile {
 				t.Errorf("the field %s holds %q", field, got)
 			}
@@ -333,6 +348,9 @@ func TestPagesObeyTheirPolicy(t *testing.T) {
 			}
 			switch e := (node{n}); e.Data {
 			case "script":
+				if e.attr("type") == mediaJSON { // data, which nothing runs
+					continue
+				}
 				name, ok := strings.CutPrefix(e.attr("src"), "/-/")
 				if _, err := static.Files.Open(name); !ok || err != nil || e.FirstChild != nil {
 					t.Errorf("%s: a script from %q or inline", name, e.attr("src"))
@@ -381,101 +399,34 @@ func TestPagesStayUnderThePrefix(t *testing.T) {
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
-	for name, row := range map[string]struct {
-		render func(io.Writer) error
-		files  int
-	}{
-		"form":   {func(w io.Writer) error { return p.form(w, formPage{}) }, 5},
-		"manage": {p.manage, 6},
-	} {
-		render := row.render
-		var page bytes.Buffer
-		if err := render(&page); err != nil {
-			t.Fatal(err)
-		}
-		size, loaded := page.Len(), make(map[string]bool)
-		for n := range parsePage(t, render).Descendants() {
-			for _, a := range n.Attr {
-				file, ok := strings.CutPrefix(a.Val, "/-/")
-				content, err := static.Files.ReadFile(file)
-				if (a.Key == "href" || a.Key == "src") && ok && err == nil && !loaded[file] {
-					loaded[file] = true
-					size += len(content)
+	for _, tongue := range p.languages.tongues {
+		c := choice{tongue, true}
+		for name, row := range map[string]struct {
+			render func(io.Writer) error
+			files  int
+		}{
+			"form":   {func(w io.Writer) error { return p.form(w, c, formPage{}) }, 5},
+			"manage": {func(w io.Writer) error { return p.manage(w, c) }, 6},
+		} {
+			var page bytes.Buffer
+			if err := row.render(&page); err != nil {
+				t.Fatal(err)
+			}
+			size, loaded := page.Len(), make(map[string]bool)
+			for n := range parsePage(t, row.render).Descendants() {
+				for _, a := range n.Attr {
+					file, ok := strings.CutPrefix(a.Val, "/-/")
+					content, err := static.Files.ReadFile(file)
+					if (a.Key == "href" || a.Key == "src") && ok && err == nil && !loaded[file] {
+						loaded[file] = true
+						size += len(content)
+					}
 				}
 			}
-		}
-		if size > 30_000 || len(loaded) != row.files {
-			t.Errorf("%s: %d bytes with %v", name, size, loaded)
-		}
-	}
-}
-
-// node is an element as a reader meets it.
-type node struct{ *html.Node }
-
-func parsePage(t *testing.T, render func(io.Writer) error) node {
-	t.Helper()
-	var page bytes.Buffer
-	if err := render(&page); err != nil {
-		t.Fatal(err)
-	}
-	root, err := html.Parse(&page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node{root}
-}
-
-func (n node) attr(key string) string {
-	for _, a := range n.Attr {
-		if a.Key == key {
-			return a.Val
+			t.Logf("%s in %s: %d bytes", name, tongue.Tag, size)
+			if size > 30_000 || len(loaded) != row.files {
+				t.Errorf("%s in %s: %d bytes with %v", name, tongue.Tag, size, loaded)
+			}
 		}
 	}
-	return ""
-}
-
-func (n node) has(key string) bool {
-	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
-}
-
-func (n node) hidden() bool {
-	return n.has("hidden") || n.Type == html.ElementNode && n.Data == "template"
-}
-
-func (n node) id(t *testing.T, id string) node {
-	t.Helper()
-	return n.first(t, "", "id", id)
-}
-
-// first returns the first element of that name, any name when it is empty, whose
-// attribute has the value.
-func (n node) first(t *testing.T, name, key, value string) node {
-	t.Helper()
-	for d := range n.Descendants() {
-		if d.Type == html.ElementNode && (name == "" || d.Data == name) && (node{d}).attr(key) == value {
-			return node{d}
-		}
-	}
-	t.Fatalf("no <%s %s=%q>", name, key, value)
-	return node{}
-}
-
-// text returns what is not hidden, with blanks and line ends as one blank.
-func (n node) text() string {
-	var b strings.Builder
-	var walk func(node)
-	walk = func(n node) {
-		if n.hidden() {
-			return
-		}
-		if n.Type == html.TextNode {
-			b.WriteString(n.Data)
-		}
-		for c := range n.ChildNodes() {
-			walk(node{c})
-		}
-	}
-	walk(n)
-	return strings.Join(strings.Fields(b.String()), " ")
 }

@@ -42,15 +42,18 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case wanted == formatHTML:
-		return writePage(w, r, http.StatusOK, func(page *bytes.Buffer) error {
-			v := previewOf(link, short)
+		c := s.languages.choose(r)
+		return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
+			v := previewOf(c.tongue, link, short)
 			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil { // a page without them is better than none
-				v.Visits = count(visits.Total(), "visit")
+				v.Visits = c.render(say("preview.visits", "Count", visits.Total()))
 			}
-			return s.pages.preview(page, v)
+			return s.pages.preview(page, c, v)
 		})
 	case wanted == formatText && limited:
-		write(w, r, http.StatusOK, mediaText, []byte("Where this link leads is shown to those who visit it: its visits are limited.\n"))
+		c := s.languages.choose(r)
+		c.announce(w.Header())
+		write(w, r, http.StatusOK, mediaText, []byte(c.render(say("preview.limited_line"))+"\n"))
 		return nil
 	case wanted == formatText:
 		write(w, r, http.StatusOK, mediaText, []byte(link.Destination+"\n"))
@@ -82,16 +85,16 @@ type previewPage struct {
 	Address  []piece // the destination
 	Made     string  // a day in UTC
 	Ends     *clock  // nil is never
-	Visits   string  // such as "3 visits"; empty where they cannot be told
+	Visits   string  // a sentence; empty where they cannot be told
 }
 
-func previewOf(link shortener.Link, short string) previewPage {
+func previewOf(t *tongue, link shortener.Link, short string) previewPage {
 	v := previewPage{
 		Slug:     link.Slug,
 		ShortURL: short,
 		Limited:  link.MaxVisits > 0,
-		Made:     link.CreatedAt.UTC().Format("2 January 2006"),
-		Ends:     endOf(link.ExpiresAt),
+		Made:     link.CreatedAt.UTC().Format(t.render(say("layout.day"))),
+		Ends:     t.endOf(link.ExpiresAt),
 	}
 	if !v.Limited {
 		v.Host = shortener.PlainHostOf(link.Destination)
@@ -100,31 +103,37 @@ func previewOf(link shortener.Link, short string) previewPage {
 	return v
 }
 
-func (p *pages) preview(w io.Writer, v previewPage) error {
+func (p *pages) preview(w io.Writer, c choice, v previewPage) error {
+	var scripts []string
+	if v.Ends != nil {
+		scripts = []string{snipJS}
+	}
+	f := p.page(c, say("preview.heading"), scripts...)
+	f.switchAt("/" + string(v.Slug) + "+") // crawlers get the page at the short link itself
 	data := struct {
 		frame
 		previewPage
 		ReportURL string
 	}{
-		frame:       p.frame.page("Where this link leads – Snip", true, v.Ends != nil),
+		frame:       f,
 		previewPage: v,
 		ReportURL:   reportURL(p.frame.ContactURL, v.ShortURL),
 	}
-	data.Social = v.social()
-	return p.templates.ExecuteTemplate(w, "preview", data)
+	data.Social = v.social(c.tongue)
+	return p.execute(w, c, "preview", data)
 }
 
 // social tells the host at most: where it is international, as punycode, because
 // there is no room for a warning.
-func (v previewPage) social() *social {
-	s := &social{Title: "A short link", Description: "The preview shows the whole address before you go there."}
+func (v previewPage) social(t *tongue) *social {
+	title, description := say("social.title"), say("social.whole")
 	if host := cmp.Or(v.Host.Punycode, v.Host.Name); host != "" {
-		s.Title = "A short link to " + host
+		title = say("social.title_host", "Host", host)
 	}
 	if v.Limited {
-		s.Description = "It may be visited a limited number of times."
+		description = say("social.limited")
 	}
-	return s
+	return &social{t.render(title), t.render(description)}
 }
 
 // piece is a part of an address: text, or one character that cannot be seen as

@@ -113,7 +113,7 @@ func TestPreviewPage(t *testing.T) {
 	s.put(t, shortener.Link{Slug: "few", Destination: "https://secret.example/", CreatedAt: made, MaxVisits: 3})
 	s.put(t, shortener.Link{Slug: "odd", Destination: "read by no rule of today", CreatedAt: made})
 	const head = "Where this link leads – Snip Snip Where this link leads "
-	const foot = " Report this link Questions, or a link to report: links@example.org"
+	const foot = " Report this link Questions, or a link to report: links@example.org English · 한국어 · 日本語"
 	for slug, want := range map[string]struct{ page, title string }{
 		"plain": {"www.example.org The whole address https://www.example.org/a Made on 28 November 2026. It has no end. 0 visits so far. Go there",
 			"A short link to www.example.org"},
@@ -241,7 +241,7 @@ func TestPreviewKeepsRealDestinations(t *testing.T) {
 		}
 		destination := lines.Text()
 		page := parsePage(t, func(w io.Writer) error {
-			return p.preview(w, previewOf(shortener.Link{Destination: destination}, "https://s.example/abc"))
+			return p.preview(w, p.english(), previewOf(p.languages.english(), shortener.Link{Destination: destination}, "https://s.example/abc"))
 		})
 		wantAddress(t, page, destination)
 		if host := page.id(t, "host").text(); host == "" || !strings.HasPrefix(strings.ToLower(destination), "https://"+host) {

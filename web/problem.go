@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -18,42 +17,73 @@ import (
 // short enough for a person to wait.
 const storePause = 5 * time.Second
 
-// problem is an answer that refuses, in the format of RFC 9457. It is an error,
-// so that a handler can return one that nothing below knows.
+// problem is an answer that refuses. It is an error, so that a handler can return
+// one that nothing below knows, and has no language until it is written.
 type problem struct {
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Code   string `json:"code"`
-	Detail string `json:"detail"`
+	status  int
+	code    string
+	field   string  // which field is at fault, as the API calls it; empty where none is
+	message message // continues the field's name where there is one, else stands for itself
 
 	retryAfter   time.Duration // above zero on every 429 and 503
 	allow        string        // the Allow header of a 405
 	authenticate string        // the WWW-Authenticate header of a 401
-	encoded      []byte        // the whole in JSON, where it was made beforehand
+	written      []written     // in each language, where it was written down beforehand
 }
 
-func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+func (p *problem) Error() string { return p.code + ": " + p.message.key }
 
-// newProblem returns a problem without a type of its own, which RFC 9457 calls
-// about:blank and whose title is the status's.
-func newProblem(status int, code, format string, args ...any) *problem {
-	return &problem{
-		Type:   "about:blank",
-		Title:  http.StatusText(status),
-		Status: status,
-		Code:   code,
-		Detail: fmt.Sprintf(format, args...),
+// written is a problem in one language.
+type written struct {
+	detail string
+	body   []byte // in the format of RFC 9457
+}
+
+func (p *problem) detail(t *tongue) string {
+	switch {
+	case p.written != nil:
+		return p.written[t.index].detail
+	case p.field != "":
+		return p.field + ": " + t.render(p.message)
 	}
+	return t.render(p.message)
+}
+
+func (p *problem) body(t *tongue) ([]byte, error) {
+	if p.written != nil {
+		return p.written[t.index].body, nil
+	}
+	return encodeJSON(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Code   string `json:"code"`
+		Field  string `json:"field,omitempty"`
+		Detail string `json:"detail"`
+	}{"about:blank", http.StatusText(p.status), p.status, p.code, p.field, p.detail(t)}) // RFC 9457 gives about:blank the status's title
+}
+
+func newProblem(status int, code string, m message) *problem {
+	return &problem{status: status, code: code, message: m}
 }
 
 func foreignPage() *problem {
-	return newProblem(http.StatusForbidden, "forbidden", "Another site sent this request. Use the pages of this one, or a program that is not a browser.")
+	return newProblem(http.StatusForbidden, "forbidden", say("problem.foreign_page"))
 }
 
-func invalidRequest(format string, args ...any) *problem {
-	return newProblem(http.StatusBadRequest, "invalid_request", format, args...)
+func invalidRequest(m message) *problem {
+	return newProblem(http.StatusBadRequest, "invalid_request", m)
 }
+
+// invalidField is a problem with the named field, whose name the reason continues.
+func invalidField(field string, reason message) *problem {
+	p := invalidRequest(reason)
+	p.field = field
+	return p
+}
+
+// sentence is what a reason of package shortener says.
+func sentence(r shortener.Reason) message { return message{"reason." + r.Name, r.Values} }
 
 // limitedError is a refusal for want of a throttle's token or of quota. It does
 // not say which: the answer must not either.
@@ -78,31 +108,35 @@ func (s *server) problemOf(err error) *problem {
 	var invalid *shortener.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return newProblem(http.StatusBadRequest, invalidCode(invalid.Kind), "%s.", invalid.Error())
+		p := invalidField(invalid.Field, sentence(invalid.Reason))
+		p.code = invalidCode(invalid.Kind)
+		return p
 	case errors.Is(err, shortener.ErrSlugTaken):
-		return newProblem(http.StatusConflict, "slug_taken", "slug: is taken; choose another, or leave it out to be given a random one.")
+		return &problem{status: http.StatusConflict, code: "slug_taken", field: "slug", message: say("reason.is_taken")}
 	case errors.Is(err, shortener.ErrNotFound), errors.Is(err, echo.ErrNotFound):
-		return newProblem(http.StatusNotFound, "not_found", "No link has this address. Check that it was copied in full, upper and lower case included.")
+		return newProblem(http.StatusNotFound, "not_found", say("problem.not_found"))
 	case errors.Is(err, shortener.ErrNotYours):
-		return newProblem(http.StatusNotFound, "not_found", "There is no link of that name that this token or key manages.")
+		return newProblem(http.StatusNotFound, "not_found", say("problem.not_yours"))
 	case errors.Is(err, shortener.ErrTakenDown):
-		return newProblem(http.StatusGone, "gone", "This link was taken down by the operator of this service.")
+		return newProblem(http.StatusGone, "gone", say("problem.taken_down"))
 	case errors.Is(err, shortener.ErrLocked):
-		return newProblem(http.StatusForbidden, "forbidden", "This link was taken down by the operator of this service, so it cannot be changed.")
+		return newProblem(http.StatusForbidden, "forbidden", say("problem.locked"))
+	case errors.Is(err, shortener.ErrBlocked):
+		return newProblem(http.StatusForbidden, "forbidden", say("problem.blocked"))
 	case errors.Is(err, shortener.ErrGone):
-		return newProblem(http.StatusGone, "gone", "This link has ended and leads nowhere any more.")
+		return newProblem(http.StatusGone, "gone", say("problem.gone"))
 	case errors.Is(err, echo.ErrMethodNotAllowed):
-		return newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "This address does not know that method; the Allow header names those that it knows.")
+		return newProblem(http.StatusMethodNotAllowed, "method_not_allowed", say("problem.method"))
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, quota.ErrCannotCount),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return unavailable("The service cannot do this just now. Try again in a few seconds.")
+		return unavailable(say("problem.unavailable"))
 	default:
-		return newProblem(http.StatusInternalServerError, "internal", "Something went wrong here. It has been noted.")
+		return newProblem(http.StatusInternalServerError, "internal", say("problem.internal"))
 	}
 }
 
-func unavailable(detail string) *problem {
-	p := newProblem(http.StatusServiceUnavailable, "unavailable", "%s", detail)
+func unavailable(m message) *problem {
+	p := newProblem(http.StatusServiceUnavailable, "unavailable", m)
 	p.retryAfter = storePause
 	return p
 }
@@ -124,54 +158,57 @@ func invalidCode(kind error) string {
 
 // tooMany returns the refusal that all limits share, written down beforehand: a
 // script that does not heed it asks for it thousands of times a second.
-func tooMany(r Rules, contact string) (*problem, error) {
-	p := newProblem(http.StatusTooManyRequests, "rate_limited", "%s", limits(r, contact))
-	var err error
-	p.encoded, err = encodeJSON(p)
-	return p, err
+func tooMany(c *catalogue, r Rules, contact string) (*problem, error) {
+	p := newProblem(http.StatusTooManyRequests, "rate_limited", limits(r, contact, false))
+	beforehand := *p
+	for _, t := range c.tongues {
+		body, err := p.body(t)
+		if err != nil {
+			return nil, err
+		}
+		beforehand.written = append(beforehand.written, written{p.detail(t), body})
+	}
+	return &beforehand, nil
 }
 
-// tooManyOf returns the refusal for one client. Keys are few, and each has its own.
+// tooManyOf returns the refusal for one client. Those with limits of their own are
+// few, and get one that is made for them.
 func (s *server) tooManyOf(who quota.Client) *problem {
-	if key := who.Key(); key.ID != 0 {
-		return newProblem(http.StatusTooManyRequests, "rate_limited", "%s", keyLimits(key, s.pages.rules, s.pages.frame.Contact))
+	rules := s.pages.rules
+	key := who.Key().ID != 0
+	if rules.Daily = s.service.Limits(who).Client; rules.Daily == s.pages.rules.Daily && !key {
+		return s.tooMany
 	}
-	return s.tooMany
+	if rules.Daily == quota.Unlimited {
+		rules.Daily = 0
+	}
+	return newProblem(http.StatusTooManyRequests, "rate_limited", limits(rules, s.pages.frame.Contact, key))
 }
 
 // limits is what a limited client is told. It is made of the settings alone, so
 // that it is the same for the throttle and for every level of the quota, and
 // shows nobody what others have used.
-func limits(r Rules, contact string) string {
-	text := "No more links can be made just now."
-	if rules := r.text(); rules != "" {
-		text = "This client may make " + rules + "."
+func limits(r Rules, contact string, key bool) message {
+	daily, every := say("limited.daily", "Count", r.Daily), pace(r.Every)
+	rules := say("limited.neither")
+	switch {
+	case key && r.Daily > 0 && every != nil:
+		rules = say("limited.key_both", "Daily", daily, "Pace", *every)
+	case key && r.Daily > 0:
+		rules = say("limited.key_one", "Rule", daily)
+	case r.Daily > 0 && every != nil:
+		rules = say("limited.both", "Daily", daily, "Pace", *every)
+	case r.Daily > 0:
+		rules = say("limited.one", "Rule", daily)
+	case every != nil:
+		rules = say("limited.one", "Rule", *every)
 	}
-	return text + " An address may be shared by several people." + waitAndTry(contact)
-}
-
-// keyLimits is limits for the holder of a key.
-func keyLimits(key quota.Key, r Rules, contact string) string {
-	r.Daily = key.Limit
-	return "This key may make " + r.text() + "." + waitAndTry(contact)
-}
-
-// text tells the rules that are on.
-func (r Rules) text() string {
-	var rules []string
-	if r.Daily > 0 {
-		rules = append(rules, count(r.Daily, "link")+" per UTC day")
+	limited := say("problem.limited", "Rules", rules)
+	if key { // nobody shares it by chance
+		limited = say("problem.limited_key", "Rules", rules)
 	}
-	if every := pace(r.Every); every != "" {
-		rules = append(rules, every)
-	}
-	return strings.Join(rules, " and ")
-}
-
-func waitAndTry(contact string) string {
-	text := " Wait as long as the Retry-After header says, then try again."
 	if contact != "" {
-		text += " Contact: " + contact + "."
+		limited = say("problem.limited_contact", "Limited", limited, "Contact", contact)
 	}
-	return text
+	return limited
 }

@@ -80,7 +80,7 @@ func (s *server) qr(r *http.Request, suffix string) (*qrPicture, error) {
 	code, err := qr.EncodeText(short, o.level)
 	switch {
 	case errors.Is(err, qr.ErrDataTooLong) && o.level != qr.Low:
-		return nil, invalidRequest("The parameter level must be lower: at this one a code has no room for an address as long as this link's. From low to high they are L, M, Q and H.")
+		return nil, invalidRequest(say("qr.level_too_high"))
 	case err != nil:
 		return nil, fmt.Errorf("QR code: %w", err)
 	}
@@ -93,7 +93,7 @@ func readQROptions(query string) (qrOptions, error) {
 	o := qrOptions{size: 256, margin: 4, level: qr.Medium}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return o, invalidRequest("The query cannot be read. It looks like size=256&margin=4&level=M, and each part may be left out.")
+		return o, invalidRequest(say("qr.query", "Example", "size=256&margin=4&level=M"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		var (
@@ -108,13 +108,13 @@ func readQROptions(query string) (qrOptions, error) {
 		case "level":
 			o.level, err = qrLevel(value)
 		default:
-			err = invalidRequest("The parameter %s is not one of a QR code, which are size, margin and level.", quoted(name))
+			err = invalidRequest(say("qr.unknown", "Name", quoted(name)))
 		}
 		if err != nil {
 			return o, err
 		}
 		if len(values[name]) > 1 {
-			return o, invalidRequest("The parameter %s must be given once.", name)
+			return o, invalidRequest(say("qr.twice", "Name", name))
 		}
 	}
 	return o, nil
@@ -123,7 +123,7 @@ func readQROptions(query string) (qrOptions, error) {
 func wholeNumber(name, text string, low, high int) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || int(n) < low || int(n) > high {
-		return 0, invalidRequest("The parameter %s must be a whole number from %d to %d.", name, low, high)
+		return 0, invalidRequest(say("qr.number", "Name", name, "Min", low, "Max", high))
 	}
 	return int(n), nil
 }
@@ -141,7 +141,7 @@ func qrLevel(text string) (qr.Ecc, error) {
 	case "H":
 		return qr.High, nil
 	}
-	return 0, invalidRequest("The parameter level must be L, M, Q or H, in upper case.")
+	return 0, invalidRequest(say("qr.level"))
 }
 
 // svg draws one unit per module. The library's own has no title, and its edges
@@ -175,7 +175,7 @@ func (p *qrPicture) png() ([]byte, error) {
 	all := side + 2*p.margin
 	scale := p.size / all
 	if scale == 0 {
-		return nil, invalidRequest("The parameter size must be at least %d for this link's PNG with this level and margin, so that a module has a whole pixel.", all)
+		return nil, invalidRequest(say("qr.size", "Min", all))
 	}
 	picture := image.NewPaletted(image.Rect(0, 0, p.size, p.size), color.Palette{color.White, color.Black})
 	start := (p.size - scale*side) / 2

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,13 +31,22 @@ type fields struct {
 	MaxVisits    *int64  `json:"max_visits"`
 	ForwardQuery *bool   `json:"forward_query"`
 
-	given []string // of a form, to find what is given twice
+	// Of a form:
+	given  []string // to find what is given twice
+	visits string   // the number as it was typed
+	wrong  error    // the first value that is unfit; those after it are read all the same
+}
+
+// typedLink is what somebody typed, for the form to show again.
+type typedLink struct {
+	URL, Slug, ExpiresAt, MaxVisits string
+	ForwardQuery                    bool
 }
 
 // set fills a field of a form in, once. Forms send what was left empty too.
 func (f *fields) set(name, value string) error {
 	if slices.Contains(f.given, name) {
-		return fmt.Errorf("the field %s is given twice", name)
+		return invalidField(name, say("reason.is_given_twice"))
 	}
 	switch name {
 	case "url":
@@ -46,24 +56,25 @@ func (f *fields) set(name, value string) error {
 	case "expires_at":
 		f.ExpiresAt = &value
 	case "max_visits":
-		if value == "" {
-			break
-		}
+		f.visits = value
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || strconv.FormatInt(n, 10) != value {
-			return mustBe(name)
+		switch {
+		case value == "":
+		case err != nil || strconv.FormatInt(n, 10) != value:
+			f.wrong = cmp.Or(f.wrong, mustBe(name))
+		default:
+			f.MaxVisits = &n
 		}
-		f.MaxVisits = &n
 	case "forward_query":
-		if value == "" {
-			break
+		switch value {
+		case "":
+		case "true", "false":
+			f.ForwardQuery = new(value == "true")
+		default:
+			f.wrong = cmp.Or(f.wrong, mustBe(name))
 		}
-		if value != "true" && value != "false" {
-			return mustBe(name)
-		}
-		f.ForwardQuery = new(value == "true")
 	default:
-		return fmt.Errorf("%w %s", errUnknownField, quoted(name))
+		return errUnknownField
 	}
 	f.given = append(f.given, name)
 	return nil
@@ -71,14 +82,14 @@ func (f *fields) set(name, value string) error {
 
 // mustBe says what the named field is made of.
 func mustBe(name string) error {
-	kind := "a string"
+	reason := say("reason.must_be_a_string")
 	switch name {
 	case "max_visits":
-		kind = fmt.Sprintf("a whole number from 1 to %d", shortener.MaxVisits)
+		reason = say("reason.must_be_a_whole_number", "Min", 1, "Max", shortener.MaxVisits)
 	case "forward_query":
-		kind = "true or false"
+		reason = say("reason.must_be_true_or_false")
 	}
-	return fmt.Errorf("the field %s must be %s", quoted(name), kind)
+	return invalidField(name, reason)
 }
 
 var errUnknownField = errors.New("unknown field")
@@ -91,6 +102,15 @@ func (f *fields) link() shortener.NewLink {
 	return n
 }
 
+func (f *fields) typed() typedLink {
+	n := f.link()
+	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery}
+	if n.MaxVisits != nil {
+		t.MaxVisits = strconv.FormatInt(*n.MaxVisits, 10)
+	}
+	return t
+}
+
 func valueOf(field *string) string {
 	if field == nil {
 		return ""
@@ -98,41 +118,43 @@ func valueOf(field *string) string {
 	return *field
 }
 
-// readNewLink reads the body of a creation. With an error it returns what it
-// understood before, for the form to show again.
-func readNewLink(w http.ResponseWriter, r *http.Request) (shortener.NewLink, error) {
+// readNewLink reads the body of a creation. With an error it returns what was
+// typed all the same, as far as it was read.
+func readNewLink(w http.ResponseWriter, r *http.Request) (shortener.NewLink, typedLink, error) {
+	var f fields
+	err := readFields(w, r, &f)
+	return f.link(), f.typed(), err
+}
+
+func readFields(w http.ResponseWriter, r *http.Request, f *fields) error {
 	if r.ContentLength > maxBody {
-		return shortener.NewLink{}, tooLarge()
+		return tooLarge()
 	}
 	kind, params, err := mediaTypeOf(r.Header, mediaJSON, mediaForm, mediaMultipart)
 	if err != nil {
-		return shortener.NewLink{}, err
+		return err
 	}
 	body, err := readBody(w, r)
 	if err != nil {
-		return shortener.NewLink{}, err
+		return err
 	}
 	if kind != mediaJSON && looksLikeJSON(body) {
-		return shortener.NewLink{}, invalidRequest("The body looks like JSON; send it with the header Content-Type: application/json.")
+		return invalidRequest(say("problem.looks_like_json"))
 	}
-	var f fields
 	switch kind {
 	case mediaJSON:
-		err = parseJSON(body, &f)
+		err = parseJSON(body, f)
 	case mediaForm:
-		err = parseForm(body, &f)
+		err = parseForm(body, f)
 	case mediaMultipart:
-		err = parseMultipart(body, params["boundary"], &f)
+		err = parseMultipart(body, params["boundary"], f)
 	default:
-		return shortener.NewLink{}, unsupported("The request has no Content-Type.", mediaJSON, mediaForm, mediaMultipart)
+		return unsupported(say("media.none"), mediaJSON, mediaForm, mediaMultipart)
 	}
 	if err == nil && f.URL == nil {
-		err = errors.New("the field url is missing; it holds the destination")
+		err = invalidField("url", say("reason.is_missing"))
 	}
-	if err != nil {
-		return f.link(), invalidRequest("The body cannot be used: %s.", err)
-	}
-	return f.link(), nil
+	return err
 }
 
 const (
@@ -145,7 +167,7 @@ const (
 func mediaTypeOf(h http.Header, known ...string) (kind string, params map[string]string, err error) {
 	for _, encoding := range h["Content-Encoding"] {
 		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
-			return "", nil, unsupported("The body must not be compressed.", known...)
+			return "", nil, unsupported(say("media.compressed"), known...)
 		}
 	}
 	lines := h["Content-Type"]
@@ -154,28 +176,30 @@ func mediaTypeOf(h http.Header, known ...string) (kind string, params map[string
 	}
 	kind, params, err = mime.ParseMediaType(lines[0])
 	if err != nil || len(lines) > 1 {
-		return "", nil, unsupported("The Content-Type cannot be read.", known...)
+		return "", nil, unsupported(say("media.unreadable"), known...)
 	}
 	if !slices.Contains(known, kind) {
-		return "", nil, unsupported("The Content-Type "+quoted(kind)+" is not one that is understood.", known...)
+		return "", nil, unsupported(say("media.unknown", "Type", quoted(kind)), known...)
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return "", nil, unsupported("The only charset that is understood is utf-8.", known...)
+		return "", nil, unsupported(say("media.charset"), known...)
 	}
 	return kind, params, nil
 }
 
-func unsupported(what string, known ...string) *problem {
-	if !slices.Contains(known, mediaForm) {
-		return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type",
-			"%s Send the header Content-Type: %s with a JSON object.", what, mediaJSON)
+func unsupported(what message, known ...string) *problem {
+	m := say("problem.send_json", "What", what, "JSON", mediaJSON)
+	if slices.Contains(known, mediaForm) {
+		m = say("problem.send_json_or_form", "What", what, "JSON", mediaJSON, "Form", mediaForm, "Multipart", mediaMultipart)
 	}
-	return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type",
-		"%s Send the header Content-Type: %s with a JSON object, or a form as %s or %s.", what, mediaJSON, mediaForm, mediaMultipart)
+	return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type", m)
 }
 
+// unusable is a problem with a body that no one field is to blame for.
+func unusable(fault message) *problem { return invalidRequest(say("problem.body", "Fault", fault)) }
+
 func tooLarge() *problem {
-	return newProblem(http.StatusRequestEntityTooLarge, "too_large", "The body must not be larger than %d bytes.", maxBody)
+	return newProblem(http.StatusRequestEntityTooLarge, "too_large", say("problem.too_large", "Max", maxBody))
 }
 
 // readBody reads a whole body, within its bounds in size and time.
@@ -194,9 +218,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case errors.As(err, &over):
 		return nil, tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, newProblem(http.StatusRequestTimeout, "invalid_request", "The body did not come within %s.", bodyTimeout)
+		return nil, newProblem(http.StatusRequestTimeout, "invalid_request", say("problem.late", "Seconds", wholeSeconds(bodyTimeout)))
 	default:
-		return nil, invalidRequest("The body could not be read to its end.")
+		return nil, invalidRequest(say("problem.cut"))
 	}
 }
 
@@ -210,7 +234,7 @@ func looksLikeJSON(body []byte) bool {
 // half surrogate pairs.
 func parseJSON(body []byte, f any) error {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return errors.New("it must be one JSON object, such as {\"url\": \"https://example.org/\"}")
+		return unusable(say("body.no_object", "Example", `{"url": "https://example.org/"}`))
 	}
 	err := json.Unmarshal(body, f, json.RejectUnknownMembers(true))
 	var (
@@ -221,15 +245,15 @@ func parseJSON(body []byte, f any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &semantic) && errors.Is(err, json.ErrUnknownName):
-		return fmt.Errorf("%w %s", errUnknownField, quoted(semantic.JSONPointer.LastToken()))
+		return unusable(say("body.unknown_field", "Field", quoted(semantic.JSONPointer.LastToken())))
 	case errors.As(err, &semantic):
 		return mustBe(semantic.JSONPointer.LastToken())
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntactic):
-		return fmt.Errorf("it is not valid JSON: the field %s is given twice", quoted(syntactic.JSONPointer.LastToken()))
+		return unusable(say("body.twice", "Field", quoted(syntactic.JSONPointer.LastToken())))
 	case errors.As(err, &syntactic):
-		return fmt.Errorf("it is not valid JSON near byte %d", syntactic.ByteOffset)
+		return unusable(say("body.no_json_near", "Byte", syntactic.ByteOffset))
 	default:
-		return errors.New("it is not valid JSON")
+		return unusable(say("body.no_json"))
 	}
 }
 

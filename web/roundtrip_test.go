@@ -94,7 +94,9 @@ func (h *linkHolder) send(method, target, accept, contentType, body string) (res
 		h.t.Fatal(err)
 	}
 	request.Header.Set("Accept", accept)
-	request.Header.Set("Authorization", "Bearer "+h.ManageToken)
+	if h.ManageToken != "" {
+		request.Header.Set("Authorization", "Bearer "+h.ManageToken)
+	}
 	request.Header.Set("Content-Type", contentType)
 	response, err = http.DefaultTransport.RoundTrip(request)
 	if err != nil {

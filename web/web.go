@@ -62,6 +62,7 @@ type server struct {
 	log            *slog.Logger
 
 	description []byte // of the interface
+	languages   *catalogue
 	pages       *pages
 	assets      map[string]asset
 	clients     clientFinder
@@ -90,7 +91,11 @@ func New(c Config) (http.Handler, error) {
 	if err := CheckPublicURL(c.PublicURL); err != nil {
 		return nil, fmt.Errorf("public URL: %w", err)
 	}
-	pages, err := newPages(c)
+	languages, err := newCatalogue()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := newPages(c, languages)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +103,7 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	tooMany, err := tooMany(c.Rules, c.Contact)
+	tooMany, err := tooMany(languages, c.Rules, c.Contact)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +132,7 @@ func New(c Config) (http.Handler, error) {
 		now:            c.Now,
 		log:            c.Log,
 		description:    describe(shortBase(c.PublicURL)),
+		languages:      languages,
 		pages:          pages,
 		assets:         assets,
 		clients:        newClientFinder(c.TrustedProxies, c.ClientIPHeader),

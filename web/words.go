@@ -1,17 +1,6 @@
 package web
 
-import (
-	"fmt"
-	"time"
-)
-
-// count returns a number with its noun, which forms its plural with an s.
-func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+import "time"
 
 // wholeSeconds is a wait rounded up, and at least one, so that whoever waits that
 // long is not early.
@@ -22,25 +11,21 @@ func wholeSeconds(wait time.Duration) int64 {
 // pace tells how often a link may be made, such as "about one every 10 seconds",
 // or nothing when there is no pace. It is rounded and says so: the throttle is
 // kept per process and starts anew with it, so that an exact figure would be wrong.
-func pace(every time.Duration) string {
+func pace(every time.Duration) *message {
+	var m message
 	switch {
 	case every <= 0:
-		return ""
+		return nil
 	case every < time.Second:
-		return fmt.Sprintf("about %d every second", (time.Second+every/2)/every)
-	}
-	unit, noun := time.Second, "second"
-	switch {
+		m = say("pace.many", "Count", int64((time.Second+every/2)/every))
 	case every%time.Hour == 0:
-		unit, noun = time.Hour, "hour"
+		m = say("pace.hours", "Count", int64(every/time.Hour))
 	case every%time.Minute == 0:
-		unit, noun = time.Minute, "minute"
+		m = say("pace.minutes", "Count", int64(every/time.Minute))
+	default:
+		m = say("pace.seconds", "Count", int64(every.Round(time.Second)/time.Second))
 	}
-	n := int64(every.Round(unit) / unit)
-	if n == 1 {
-		return "about one every " + noun
-	}
-	return "about one every " + count(n, noun)
+	return &m
 }
 
 // clock is an instant as a page shows it. The script adds the visitor's own zone,
@@ -58,10 +43,10 @@ func timeOfDay(t time.Time) clock {
 }
 
 // endOf is an instant with its day, or nil for the zero time, which is never.
-func endOf(t time.Time) *clock {
-	if t.IsZero() {
+func (t *tongue) endOf(end time.Time) *clock {
+	if end.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &clock{ISO: t.Format(time.RFC3339), UTC: t.Format("2 January 2006 at 15:04\u00a0UTC")}
+	end = end.UTC()
+	return &clock{ISO: end.Format(time.RFC3339), UTC: end.Format(t.render(say("layout.instant")))}
 }

@@ -7,6 +7,7 @@ import (
 
 func TestPace(t *testing.T) {
 	t.Parallel()
+	english := testCatalogue(t).english()
 	for _, row := range []struct {
 		every time.Duration
 		want  string
@@ -22,8 +23,12 @@ func TestPace(t *testing.T) {
 		{time.Hour, "about one every hour"},
 		{24 * time.Hour, "about one every 24 hours"},
 	} {
-		if got := pace(row.every); got != row.want {
-			t.Errorf("pace(%s) = %q, want %q", row.every, got, row.want)
+		got := ""
+		if m := pace(row.every); m != nil {
+			got = english.render(*m)
+		}
+		if got != row.want {
+			t.Errorf("pace(%s) is %q, want %q", row.every, got, row.want)
 		}
 	}
 }

@@ -38,6 +38,8 @@ var confined = []struct {
 	{"github.com/jackc/pgx/", nil},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
 	{"net/http", []string{"snip/web", "snip/web/admin", "snip/cmd/snip"}},
+	{"github.com/nicksnyder/go-i18n/", []string{"snip/web"}},
+	{"golang.org/x/text/", []string{"snip/web"}},
 }
 
 // wrongArrows returns a sentence for each import that must not be, sorted. The
