@@ -1,7 +1,7 @@
 'use strict';
 // The form: making links without a reload, and the list of those made here.
 
-const form = $('new'), url = $('url'), end = $('expires_at');
+const form = $('new'), url = $('url'), end = $('expires_at'), key = $('key');
 let timer;
 
 function made(link) {
@@ -21,7 +21,7 @@ function made(link) {
   $('made').replaceChildren(card);
   keepLinks([kept, ...keptLinks()]);
   list();
-  for (const field of form.querySelectorAll('input')) {
+  for (const field of form.querySelectorAll('input[name]')) { // the key has none, and stays
     if (field.type === 'checkbox') field.checked = false;
     else field.value = '';
   }
@@ -78,16 +78,31 @@ function wholeMinute(ms) {
 async function send() {
   const body = new URLSearchParams(new FormData(form));
   body.set('expires_at', instantIn(end) ?? '');
-  const {link, problem, headers} = await call(form.action, {method: 'POST', body}, say('no_answer.link'));
+  const {link, problem, headers} = await call(form.action, {method: 'POST', body, headers: showKey()}, say('no_answer.link'));
   if (link) made(link);
+  else if (key && problem.code === 'unauthorized') refuseKey();
   else refuse(problem, headers);
+}
+
+// showKey is the header for the key that was typed, where one is asked for. What
+// no header can hold is no key.
+function showKey() {
+  const text = key?.value.trim();
+  return text ? {Authorization: `Bearer ${/^[!-~]+$/.test(text) ? text : '?'}`} : {};
+}
+
+function refuseKey() {
+  $('key-problem').textContent = say('form.key_wrong');
+  $('key-problem').hidden = false;
+  key.ariaInvalid = 'true';
+  key.focus();
 }
 
 // refresh leaves the numbers as they were when they cannot be read: each
 // attempt is decided by the server anyway.
 async function refresh() {
   try {
-    const response = await fetch($('allowance').dataset.source, {headers: {Accept: 'application/json'}});
+    const response = await fetch($('allowance').dataset.source, {headers: {Accept: 'application/json', ...showKey()}});
     if (!response.ok) return;
     const {limit, remaining, resets_at, open} = await response.json();
     const told = open || remaining === 0; // else a wider limit is reached
@@ -152,3 +167,11 @@ putInstant(end, typed && !isNaN(typed) ? typed : null);
 $('end').hidden = false;
 $('end-hint').textContent = say('hint.end_local');
 list();
+if (key) {
+  key.value = keptKey();
+  key.addEventListener('change', () => {
+    keepKey(key.value.trim());
+    refresh();
+  });
+  if (key.value) refresh();
+}

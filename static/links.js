@@ -8,6 +8,24 @@ const mostKept = 200;
 // Two services may share an origin, each under its own path.
 const shelf = `snip.links ${new URL(base).pathname}`;
 
+// The key that a private service asks for is kept beside them.
+const keyShelf = `snip.key ${new URL(base).pathname}`;
+
+function keptKey() {
+  try {
+    return localStorage.getItem(keyShelf) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+function keepKey(text) {
+  try {
+    if (text) localStorage.setItem(keyShelf, text);
+    else localStorage.removeItem(keyShelf);
+  } catch { /* as above */ }
+}
+
 function keptLinks() {
   try {
     return JSON.parse(localStorage.getItem(shelf)).filter((link) =>

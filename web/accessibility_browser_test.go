@@ -26,44 +26,50 @@ func TestBrowserAccessibility(t *testing.T) {
 	axe := readAxe(t)
 	chromium := startChromium(t)
 	rows := []pageState{
-		{"form", func(v *tab, s *site) {
+		{page: "form", open: func(v *tab, s *site) {
 			v.arrive(s.origin+"/", http.StatusOK)
 		}},
-		{"form with a wrong field, without script", withoutScript(func(v *tab, s *site) {
+		{page: "form of a private service, with a wrong key", private: true, open: func(v *tab, s *site) {
+			v.arrive(s.origin+"/", http.StatusOK)
+			v.fill("key", "wrong")
+			v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+			v.wantFocus("#key[aria-invalid=true]")
+		}},
+		{page: "form with a wrong field, without script", open: withoutScript(func(v *tab, s *site) {
 			v.arrive(s.origin+"/", http.StatusOK)
 			v.do(chromedp.Click(chromedp.CSS("summary")))
 			v.fill("slug", "a b")
 			v.wantStatus(http.StatusBadRequest, chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
 		})},
-		{"form with a 429", func(v *tab, s *site) {
+		{page: "form with a 429", open: func(v *tab, s *site) {
 			s.make(v.t, "https://example.org/")
 			v.arrive(s.origin+"/", http.StatusOK)
 			v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter), chromedp.WaitVisible(chromedp.ID("limited")))
 		}},
-		{"form with a link made", func(v *tab, s *site) {
+		{page: "form with a link made", open: func(v *tab, s *site) {
 			v.makeByForm(s)
 			v.do(chromedp.WaitVisible(chromedp.ID("kept")))
 		}},
-		{"form asking whether to forget", func(v *tab, s *site) {
+		{page: "form asking whether to forget", open: func(v *tab, s *site) {
 			v.makeByForm(s)
 			v.do(chromedp.Click(chromedp.ID("forget")), chromedp.WaitVisible(chromedp.ID("forgetting")))
 		}},
-		{"result, without script", withoutScript(func(v *tab, s *site) {
+		{page: "result, without script", open: withoutScript(func(v *tab, s *site) {
 			v.arrive(s.origin+"/", http.StatusOK)
 			v.do(chromedp.Click(chromedp.CSS("summary")))
 			v.fill("max_visits", "3")
 			v.insert("url", longAddress)
 			v.wantStatus(http.StatusCreated, chromedp.KeyEvent(kb.Enter))
 		})},
-		{"preview", func(v *tab, s *site) {
+		{page: "preview", open: func(v *tab, s *site) {
 			v.arrive(s.make(v.t, "https://аpple.example/\u202egpj.exe"+longAddress)+"+", http.StatusOK)
 			v.do(chromedp.WaitVisible(chromedp.ID("warning")))
 		}},
-		{"preview of a limited link", func(v *tab, s *site) {
+		{page: "preview of a limited link", open: func(v *tab, s *site) {
 			v.openManage(s, `{"url":"https://example.org/","slug":"few","max_visits":3,"expires_at":"2030-01-31T18:00:00Z"}`)
 			v.arrive(s.origin+"/few+", http.StatusOK)
 		}},
-		{"manage with visits", func(v *tab, s *site) {
+		{page: "manage with visits", open: func(v *tab, s *site) {
 			v.openManage(s, `{"url":"`+longAddress+`","slug":"many"}`)
 			for host, n := range map[string]int{"news.example": 7, "a-host-with-a-name-that-is-longer-than-a-small-screen-is-wide.example": 3} {
 				for range n {
@@ -77,46 +83,55 @@ func TestBrowserAccessibility(t *testing.T) {
 			v.do(chromedp.Reload(), chromedp.WaitVisible(chromedp.ID("by-referrer")))
 			get(v, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true`))
 		}},
-		{"manage with a wrong field", func(v *tab, s *site) {
+		{page: "manage with a wrong field", open: func(v *tab, s *site) {
 			v.openManage(s, `{"url":"https://example.org/","max_visits":1}`)
 			v.fill("max_visits", "0")
 			v.do(chromedp.SendKeys(chromedp.ID("max_visits"), kb.Enter))
 			v.wantFocus("#max_visits[aria-invalid=true]")
 		}},
-		{"manage asking whether to delete", func(v *tab, s *site) {
+		{page: "manage asking whether to delete", open: func(v *tab, s *site) {
 			v.openManage(s, `{"url":"https://example.org/"}`)
 			v.do(chromedp.Click(chromedp.ID("delete")), chromedp.WaitVisible(chromedp.ID("deleting")))
 		}},
-		{"manage, without script", withoutScript(func(v *tab, s *site) {
+		{page: "manage, without script", open: withoutScript(func(v *tab, s *site) {
 			v.arrive(s.origin+"/-/manage#unknown.TOKEN", http.StatusOK)
 			v.do(chromedp.WaitVisible(chromedp.CSS("noscript")))
 		})},
-		{"404", func(v *tab, s *site) {
+		{page: "404", open: func(v *tab, s *site) {
 			v.arrive(s.origin+"/nowhere", http.StatusNotFound)
 		}},
-		{"410", func(v *tab, s *site) {
+		{page: "410", open: func(v *tab, s *site) {
 			short := v.openManage(s, `{"url":"https://example.org/","max_visits":1}`)
 			v.wantVisit(short, http.StatusFound, "https://example.org/")
 			v.arrive(short, http.StatusGone)
 		}},
-		{"405", func(v *tab, s *site) {
+		{page: "405", open: func(v *tab, s *site) {
 			v.arrive(s.origin+"/api/links", http.StatusMethodNotAllowed)
 		}},
 	}
 	// A tab of its own for each would compile the checks as often.
-	for group := range slices.Chunk(rows, 4) {
+	for group := range slices.Chunk(rows, 2) {
 		t.Run("in one tab", func(t *testing.T) {
 			t.Parallel()
 			shared := visit(t, chromium)
 			for _, row := range group {
-				t.Run(row.page, func(t *testing.T) {
-					s := openSite(t, siteConfig{daily: 50, every: 10 * time.Second, contact: "mailto:links@example.org"})
-					v := &tab{t: t, ctx: shared.ctx}
-					row.open(v, s)
-					for _, fault := range v.faults(axe) {
-						t.Error(fault)
-					}
-				})
+				for _, language := range []string{"en", "ko", "ja"} {
+					t.Run(row.page+" in "+language, func(t *testing.T) {
+						s := openSite(t, siteConfig{daily: 50, every: 10 * time.Second, contact: "mailto:links@example.org", private: row.private})
+						v := &tab{t: t, ctx: shared.ctx}
+						v.prefers(language)
+						row.open(v, s)
+						// Colours and targets are the same in every language; how much
+						// room words take is not.
+						themes := []string{"light"}
+						if language == "en" {
+							themes = []string{"light", "dark"}
+						}
+						for _, fault := range v.faults(axe, themes...) {
+							t.Error(fault)
+						}
+					})
+				}
 			}
 		})
 	}
@@ -129,8 +144,9 @@ func TestBrowserAccessibility(t *testing.T) {
 // pageState is a page in a state that looks different from others, and how to
 // get there.
 type pageState struct {
-	page string
-	open func(*tab, *site)
+	page    string
+	open    func(*tab, *site)
+	private bool // whether links are made by holders of a key only
 }
 
 // longAddress has no place where a line may end.
@@ -202,8 +218,8 @@ const audit = `axe.run({
 	.map(({id, impact, nodes}) => id + ' (' + impact + ') at ' + nodes.map(({target}) => target.join(' ')).join(', ')))`
 
 // faults returns what is wrong with the page on screens of several widths, in
-// light and dark.
-func (v *tab) faults(axe string) []string {
+// these themes.
+func (v *tab) faults(axe string, themes ...string) []string {
 	v.t.Helper()
 	get(v, chromedp.Evaluate[chromedp.Void](axe))
 	var faults []string
@@ -212,7 +228,7 @@ func (v *tab) faults(axe string) []string {
 		if wide := get(v, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
 			faults = append(faults, fmt.Sprintf("%d px: scrolls sideways to %d", width, wide))
 		}
-		for _, theme := range []string{"light", "dark"} {
+		for _, theme := range themes {
 			call(v, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 				{Name: "prefers-color-scheme", Value: theme},
 				{Name: "prefers-reduced-motion", Value: "reduce"}, // a colour on its way to another is neither
@@ -259,7 +275,7 @@ button { width: 44px; height: 44px; padding: 0; border: 0 }
 		"1280 px, dark: color-contrast (serious) at #dim",
 		"1280 px, dark: label (critical) at #nameless",
 	}
-	if got := v.faults(axe); !slices.Equal(got, want) {
+	if got := v.faults(axe, "light", "dark"); !slices.Equal(got, want) {
 		t.Errorf("found:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

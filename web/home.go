@@ -19,6 +19,9 @@ func (s *server) home(w http.ResponseWriter, r *http.Request) error {
 // allowance returns what a page says of the client's allowance, or nil when it
 // cannot be read: a page without it is better than none.
 func (s *server) allowance(ctx context.Context, who quota.Client) *allowanceView {
+	if s.keysOnly && who.Key().ID == 0 {
+		return nil // an address has none
+	}
 	a, err := s.service.Allowance(ctx, who)
 	if err != nil {
 		return nil

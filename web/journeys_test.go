@@ -29,6 +29,7 @@ type siteConfig struct {
 	every   time.Duration // 0 turns the throttle off
 	prefix  string
 	contact string
+	private bool // whether links are made by holders of a key only
 }
 
 // site is a whole service on loopback at 22:00 UTC.
@@ -72,6 +73,7 @@ func openSite(t *testing.T, c siteConfig) *site {
 	handler, err := web.New(web.Config{
 		Service:   s.service,
 		Throttle:  throttle,
+		KeysOnly:  c.private,
 		Rules:     web.Rules{Daily: c.daily, Every: c.every},
 		PublicURL: public,
 		Contact:   c.contact,

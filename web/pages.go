@@ -25,6 +25,7 @@ type pages struct {
 	spoken    map[string][]string  // the keys that each script says
 	frame     frame                // without what differs from page to page
 	rules     Rules
+	keysOnly  bool
 	api       string // what a slug is appended to, for programs
 	now       func() time.Time
 }
@@ -38,7 +39,7 @@ func newPages(c Config, languages *catalogue) (*pages, error) {
 	if strings.Contains(c.Contact, "@") && !strings.Contains(c.Contact, ":") {
 		f.ContactURL = "mailto:" + c.Contact
 	}
-	p := &pages{languages: languages, frame: f, rules: c.Rules, api: shortBase(c.PublicURL) + "api/links/", now: c.Now}
+	p := &pages{languages: languages, frame: f, rules: c.Rules, keysOnly: c.KeysOnly, api: shortBase(c.PublicURL) + "api/links/", now: c.Now}
 	for _, t := range languages.tongues {
 		parsed, err := parseTemplates(t)
 		if err != nil {
@@ -86,6 +87,8 @@ func (p *pages) form(w io.Writer, c choice, v formPage) error {
 		allowanceLine
 		refusalBox
 		bounds
+		KeysOnly bool
+
 		Typed typedLink
 		More  bool // whether what most people leave empty is shown
 		Card  card // empty; the script fills a copy of it
@@ -93,6 +96,7 @@ func (p *pages) form(w io.Writer, c choice, v formPage) error {
 		frame:         f,
 		allowanceLine: p.allowanceLine(c.tongue, v.Allowance),
 		refusalBox:    p.refusalBox(c.tongue, v.Problem),
+		KeysOnly:      p.keysOnly,
 		Typed:         v.Typed,
 	}
 	data.More = data.InMore() || v.Typed != typedLink{URL: v.Typed.URL}
@@ -175,6 +179,9 @@ type allowanceLine struct {
 
 func (p *pages) allowanceLine(t *tongue, v *allowanceView) allowanceLine {
 	line := allowanceLine{Limit: p.rules.Daily}
+	if p.keysOnly {
+		line.Limit = 0 // each key has its own
+	}
 	if every := pace(p.rules.Every); every != nil {
 		line.Pace = t.render(say("allowance.pace", "Pace", *every))
 	}
