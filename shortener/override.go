@@ -39,6 +39,7 @@ func (s *Service) PutOverride(ctx context.Context, o Override) (Override, error)
 		return Override{}, err
 	}
 	o.Target, o.SetAt = target, s.instant()
+	o.Until = o.Until.UTC().Truncate(time.Microsecond) // as every instant that it is compared with
 	switch {
 	case o.Limit < 0:
 		return Override{}, fmt.Errorf("%w: limit must be at least 0", ErrInvalidOverride)

@@ -158,3 +158,25 @@ func (s *Service) setTakenDown(ctx context.Context, sel Selection, action, reaso
 	}
 	return done, err
 }
+
+// Remove deletes a link as its holder could, whether it is taken down or not. The
+// errors are [ErrNotFound], [ErrGone], or wrap [ErrUnavailable].
+func (s *Service) Remove(ctx context.Context, slug Slug, note string) error {
+	if err := s.Select(ctx, Selection{Slug: slug}, func(Link) bool { return true }); err != nil {
+		return err
+	}
+	return s.act(ctx, Act{Line: AuditLine{Action: "delete", Target: string(slug), Note: note}, Links: []Slug{slug}, Delete: true})
+}
+
+// Show returns a link to an operator, as its holder sees it. The errors are those
+// of Remove.
+func (s *Service) Show(ctx context.Context, slug Slug) (m Managed, err error) {
+	err = s.Select(ctx, Selection{Slug: slug}, func(l Link) bool {
+		m.Link = l
+		return true
+	})
+	if err != nil {
+		return Managed{}, err
+	}
+	return s.managed(ctx, m.Link)
+}

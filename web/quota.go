@@ -23,7 +23,7 @@ func (s *server) quota(w http.ResponseWriter, r *http.Request) error {
 
 func (s *server) viewOf(a shortener.Allowance) *allowanceView {
 	v := &allowanceView{Open: a.Open}
-	if a.Usage.Level == "" { // the client level is off; the wider ones still start anew each day
+	if a.Usage.Level == "" || a.Usage.Max == quota.Unlimited { // the wider levels still start anew each day
 		v.ResetsAt = quota.DayOf(s.now()).End
 		return v
 	}

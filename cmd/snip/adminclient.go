@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// adminTime bounds an operator's request.
-const adminTime = 30 * time.Second
+// adminTime bounds an operator's request, some of which look at every link.
+const adminTime = 10 * time.Minute
 
 // adminClient talks to a running server as its operator.
 type adminClient struct {

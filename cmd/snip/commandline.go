@@ -24,6 +24,22 @@ var operatorCommands = map[string]func(context.Context, *adminClient, *commandLi
 	"keys list":   listKeys,
 	"keys change": changeKey,
 	"keys revoke": revokeKey,
+
+	"links list":    listLinks,
+	"links show":    showLink,
+	"links disable": disableLinks,
+	"links enable":  enableLinks,
+	"links delete":  deleteLink,
+
+	"blocks add <host>":    addBlock,
+	"blocks remove <host>": removeBlock,
+	"blocks list":          listBlocks,
+
+	"quota show <target>":     showQuota,
+	"quota override <target>": overrideQuota,
+	"quota overrides":         listOverrides,
+
+	"audit": printAudit,
 }
 
 const description = `A self-hosted URL shortener that cannot be drained.
@@ -66,7 +82,11 @@ type commandLine struct {
 	Serve  struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
 	Health struct{} `cmd:"" help:"Ask the server on this machine at --listen whether it is ready; exit 0 or 1."`
 
-	Keys keyCommands `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`
+	Keys   keyCommands   `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`
+	Links  linkCommands  `cmd:"" help:"Links, of a running server."`
+	Blocks blockCommands `cmd:"" help:"Hosts that links may not lead to, of a running server."`
+	Quota  quotaCommands `cmd:"" help:"Limits and what is used of them, of a running server."`
+	Audit  auditCommand  `cmd:"" help:"What operators did, the latest first."`
 }
 
 // groups are the headings of --help.

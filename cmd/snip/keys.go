@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"text/tabwriter"
 	"time"
 )
 
@@ -74,8 +73,7 @@ func listKeys(ctx context.Context, c *adminClient, line *commandLine, stdout, _ 
 	if line.Keys.List.JSON {
 		return printJSON(stdout, answer.Keys)
 	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tUSED TODAY\tDAILY\tMADE\tID")
+	table := newTable(stdout, "NAME\tUSED TODAY\tDAILY\tMADE\tID")
 	for _, key := range answer.Keys {
 		used := "unknown"
 		if key.Used != nil {

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,22 @@ func New(c Config) (http.Handler, error) {
 		"POST /api/keys":   (*server).createKey,
 		"PATCH /api/keys":  (*server).changeKey, // of the name in the query, which a path could not hold whatever it is
 		"DELETE /api/keys": (*server).revokeKey,
+
+		"GET /api/links":          (*server).listLinks,
+		"GET /api/link":           (*server).showLink,
+		"POST /api/links/disable": (*server).disableLinks,
+		"POST /api/links/enable":  (*server).enableLinks,
+		"POST /api/links/delete":  (*server).deleteLink,
+
+		"GET /api/blocks":    (*server).listBlocks,
+		"POST /api/blocks":   (*server).addBlock,
+		"DELETE /api/blocks": (*server).removeBlock,
+
+		"GET /api/quota":        (*server).showQuota,
+		"GET /api/overrides":    (*server).listOverrides,
+		"PUT /api/overrides":    (*server).putOverride,
+		"DELETE /api/overrides": (*server).removeOverride,
+		"GET /api/audit":        (*server).audit,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := handle(s, w, r); err != nil {
@@ -146,11 +163,10 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) error {
 
 // refuse answers with an error.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var bad *badRequest
 	switch {
-	case errors.As(err, &bad), errors.Is(err, shortener.ErrInvalidKey):
+	case isAny(err, shortener.ErrInvalidKey, shortener.ErrInvalidSelection, shortener.ErrInvalidBlock, shortener.ErrInvalidOverride), errors.As(err, new(*badRequest)):
 		writeProblem(w, http.StatusBadRequest, "invalid_request", sentence(err))
-	case errors.Is(err, shortener.ErrNoEntry):
+	case isAny(err, shortener.ErrNoEntry, shortener.ErrNotFound, shortener.ErrGone):
 		writeProblem(w, http.StatusNotFound, "not_found", sentence(err))
 	case errors.Is(err, shortener.ErrEntryExists):
 		writeProblem(w, http.StatusConflict, "exists", sentence(err))
@@ -161,6 +177,10 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.Error("an operator's request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 		writeProblem(w, http.StatusInternalServerError, "internal", sentence(err))
 	}
+}
+
+func isAny(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // sentence is an error as an operator reads it.

@@ -61,3 +61,16 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	}
 	return nil
 }
+
+// number reads a parameter of the query, from 1 to most.
+func number(r *http.Request, name string, missing, most int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > most {
+		return 0, &badRequest{fmt.Errorf("%s must be a whole number from 1 to %d", name, most)}
+	}
+	return n, nil
+}
