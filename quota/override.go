@@ -63,7 +63,7 @@ func (o Overrides) For(p Policy, who Client, now time.Time) (limits Policy, over
 	set := func(limit *int64, s Scope) {
 		if found, ok := o[s]; ok && found.holds(now) {
 			*limit, overridden = found.Limit, true
-			limits.blocked = limits.blocked || found.Limit == 0
+			limits.Blocked = limits.Blocked || found.Limit == 0
 		}
 	}
 	if key := who.Key(); key.ID != 0 {
@@ -72,7 +72,7 @@ func (o Overrides) For(p Policy, who Client, now time.Time) (limits Policy, over
 		set(&limits.Client, Scope{Prefix: who.prefix})
 		set(&limits.Network, Scope{Prefix: who.Network()})
 	}
-	if limits.blocked {
+	if limits.Blocked {
 		limits.Client = 0
 	}
 	return limits, overridden

@@ -85,7 +85,7 @@ func TestOverrides(t *testing.T) {
 		{"a key that is blocked", quota.Overrides{{Key: 7}: {}}, key, 0, 0, true, true},
 	} {
 		limits, overridden := row.overrides.For(defaults, row.who, now)
-		if limits.Client != row.client || limits.Network != row.network || overridden != row.overridden || limits.Blocked() != row.blocked {
+		if limits.Client != row.client || limits.Network != row.network || overridden != row.overridden || limits.Blocked != row.blocked {
 			t.Errorf("%s: %+v, overridden %t", row.name, limits, overridden)
 		}
 		// Whoever forgets to ask whether a client is blocked does not admit it.

@@ -15,11 +15,8 @@ type Policy struct {
 
 	DryRun map[Level]bool // levels that count and refuse nothing; see [Charge]
 
-	blocked bool // by an override
+	Blocked bool // whether an override admits nothing at all
 }
-
-// Blocked reports whether an operator admits nothing of who has these limits.
-func (p Policy) Blocked() bool { return p.blocked }
 
 // Validate reports every problem of the policy at once: each level must fit into
 // the next wider one that is on, or the narrower number would promise what the
@@ -85,7 +82,7 @@ func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charg
 	if p.Network > 0 {
 		add(LevelNetwork, secret.Subject(LevelNetwork, who.Network()), p.Network, 0)
 	}
-	if p.Client > 0 || p.blocked { // zero leaves a level out, but for who is blocked
+	if p.Client > 0 || p.Blocked { // zero leaves a level out, but for who is blocked
 		add(LevelClient, who.Creator(secret), p.Client, 0)
 	}
 	return charges

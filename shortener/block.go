@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -100,4 +101,13 @@ func (b blockedHosts) Blocks(host string) bool {
 // blocks reports whether a destination's host is blocked, by an operator or a list.
 func (s *Service) blocks(host string) bool {
 	return host != "" && (s.set.Load().blocked.Blocks(host) || s.blocklist != nil && s.blocklist.Blocks(host))
+}
+
+// canonicalHost reads a host as an operator types it. The error says what is wrong
+// with it, as what follows its name in a sentence.
+func canonicalHost(text string) (string, error) {
+	if addr, err := netip.ParseAddr(text); err == nil { // an IPv6 address without brackets
+		return carried(addr).String(), nil
+	}
+	return CanonicalHost(strings.TrimPrefix(text, "*."))
 }

@@ -32,7 +32,7 @@ func newSite(public *url.URL) (site, error) {
 // HTTPS count as its own, because a proxy in front commonly answers there, also
 // when the program itself is known by another.
 func (s site) has(h host, port uint16, typed string) bool {
-	if s.host.ascii == "" || !s.host.same(h) {
+	if s.host.ascii == "" || s.host.canonical() != h.canonical() {
 		return false
 	}
 	if port != 0 && port != 80 && port != 443 && port != s.port {

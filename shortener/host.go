@@ -75,43 +75,6 @@ func parseHost(text string) (host, error) {
 	return host{ascii: name, addr: addr}, nil
 }
 
-// canonical is the host as lists know it: in lower case, without a dot at its end,
-// an address in one spelling and without brackets.
-func (h host) canonical() string {
-	if h.addr.IsValid() {
-		return carried(h.addr).String()
-	}
-	return strings.TrimRight(h.ascii, ".")
-}
-
-// HostOf returns the host of a destination that Parse accepted: in lower case, an
-// international name as punycode, an address in one spelling. It is empty where it
-// can be read no more: the tables of international names may have changed since.
-func HostOf(destination string) string {
-	p, err := split(destination)
-	if err != nil {
-		return ""
-	}
-	h, err := parseHost(p.host)
-	if err != nil {
-		return ""
-	}
-	return h.canonical()
-}
-
-// canonicalHost reads a host that somebody typed. The error says what is wrong with
-// it, as what follows its name in a sentence.
-func canonicalHost(text string) (string, error) {
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return carried(addr).String(), nil
-	}
-	h, err := parseHost(strings.TrimPrefix(text, "*."))
-	if err != nil {
-		return "", err
-	}
-	return h.canonical(), nil
-}
-
 func toASCII(text string) (string, error) {
 	lower := strings.ToLower(text)
 	if isASCII(text) && !strings.HasPrefix(lower, "xn--") && !strings.Contains(lower, ".xn--") {
@@ -147,12 +110,42 @@ func (h host) plausible(typed string) bool {
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
-// same reports whether both are one host, whichever way they are written.
-func (h host) same(other host) bool {
-	if h.addr.IsValid() || other.addr.IsValid() {
-		return carried(h.addr) == carried(other.addr)
+// canonical returns the one spelling that stands for all of a host's.
+func (h host) canonical() string {
+	if h.addr.IsValid() {
+		return carried(h.addr).String()
 	}
-	return strings.TrimRight(h.ascii, ".") == strings.TrimRight(other.ascii, ".")
+	return strings.TrimRight(h.ascii, ".")
+}
+
+// CanonicalHost reads a host without its port, as browsers do, and returns the one
+// spelling that stands for all of its own: in lower case, international labels as
+// punycode, without a dot at its end. An IPv4 address, also one that is written as
+// IPv6, is four decimal numbers; another IPv6 address has no brackets.
+func CanonicalHost(text string) (string, error) {
+	if err := checkText(text); err != nil {
+		return "", err
+	}
+	h, err := parseHost(text)
+	if err != nil {
+		return "", err
+	}
+	return h.canonical(), nil
+}
+
+// HostOf returns the host of a destination that Parse accepted as [CanonicalHost]
+// does, or "" where it can read none: the tables of international names may have
+// changed since.
+func HostOf(destination string) string {
+	p, err := split(destination)
+	if err != nil {
+		return ""
+	}
+	h, err := parseHost(p.host)
+	if err != nil {
+		return ""
+	}
+	return h.canonical()
 }
 
 func isASCII(text string) bool {

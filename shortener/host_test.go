@@ -168,3 +168,47 @@ func TestNewDestinationsRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestCanonicalHost(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Example.ORG":             "example.org",
+		"example.org..":           "example.org",
+		"my_host.example":         "my_host.example",
+		"MÜNCHEN.example":         "xn--mnchen-3ya.example",
+		"ＡＢＣ。example":             "abc.example",
+		"192.0.2.7":               "192.0.2.7",
+		"0xc0.0.2.7.":             "192.0.2.7",
+		"3221225991":              "192.0.2.7",
+		"[2001:DB8:0:0::1]":       "2001:db8::1",
+		"[::ffff:192.0.2.7]":      "192.0.2.7",
+		"[64:ff9b::c000:207]":     "192.0.2.7",
+		"[2001:db8::192.0.2.7]":   "2001:db8::c000:207",
+		"":                        "",
+		".":                       "",
+		"1.2.3.4.5":               "",
+		"2001:db8::1":             "",
+		"a b.example":             "",
+		"xn--zz.example":          "",
+		"m\xfcnchen.example":      "",
+		"a\x00.example":           "",
+		strings.Repeat("ü.", 600): "",
+	} {
+		got, err := shortener.CanonicalHost(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q and %v, want %q", text, got, err, want)
+		}
+		if err != nil {
+			continue
+		}
+		destination := "https://" + text + ":8443/path?q#f"
+		if got := shortener.HostOf(destination); got != want {
+			t.Errorf("%q: got %q, want %q", destination, got, want)
+		}
+	}
+	for _, destination := range []string{"", "example.org", "https:example.org", "ftp://example.org/", "https://user@example.org/", "https://xn--zz.example/"} {
+		if got := shortener.HostOf(destination); got != "" {
+			t.Errorf("%q: got %q", destination, got)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func (s *Service) QuotaOf(ctx context.Context, target string) (QuotaReport, erro
 			return QuotaReport{}, refusalOf(err)
 		}
 	}
-	report := QuotaReport{Target: target, Blocked: limits.Blocked()}
+	report := QuotaReport{Target: target, Blocked: limits.Blocked}
 	for i, c := range charges {
 		report.Usages = append(report.Usages, quota.Usage{Level: c.Counter.Level, Used: used[i], Max: c.Max, ResetAt: c.ResetAt})
 	}

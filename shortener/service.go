@@ -106,7 +106,7 @@ func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link
 	}
 	set := s.set.Load()
 	limits, overridden := set.overrides.For(s.policy, who, now)
-	if limits.Blocked() {
+	if limits.Blocked {
 		return Link{}, "", ErrBlocked
 	}
 	// What an override has set may end within the day, so it is not remembered.

@@ -62,7 +62,7 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &refusedForm{err: err}
 	}
-	if s.service.Limits(who).Blocked() {
+	if s.service.Limits(who).Blocked {
 		return &refusedForm{err: shortener.ErrBlocked}
 	}
 	if wait, ok := s.throttle.Allow(who); !ok {

@@ -20,12 +20,13 @@ var mayImport = map[string][]string{
 	"snip/quota/boltquota":     {"snip/quota"},
 	"snip/static":              {},
 	"snip/shortener":           {"snip/quota"},
+	"snip/shortener/blocklist": {"snip/shortener"},
 	"snip/shortener/boltstore": {"snip/quota", "snip/quota/boltquota", "snip/shortener"},
 	"snip/shortener/memstore":  {"snip/quota", "snip/shortener"},
 	"snip/shortener/storetest": {"snip/quota", "snip/shortener"},
 	"snip/web":                 {"snip/quota", "snip/shortener", "snip/static"},
 	"snip/web/admin":           {"snip/quota", "snip/shortener"},
-	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
+	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
 }
 
 // confined says which packages alone may use a technology.

@@ -82,7 +82,7 @@ func serveForBenchmark(b *testing.B, policy quota.Policy, throttle quota.Throttl
 		b.Fatal(err)
 	}
 	c := config{publicURL: public, policy: policy, throttle: throttle, destinations: destinations}
-	handler, err := newHandler(c, newService(c, store, time.Now), time.Now, log)
+	handler, err := newHandler(c, newService(c, store, nil, time.Now), time.Now, log)
 	if err != nil {
 		b.Fatal(err)
 	}

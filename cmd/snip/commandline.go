@@ -60,6 +60,9 @@ type commandLine struct {
 	ProxyField string   `group:"web" name:"client-ip-header" default:"X-Forwarded-For" help:"Header in which those proxies list the addresses they were called from."`
 	CORS       string   `group:"web" name:"cors-origins" placeholder:"ORIGINS" help:"Sites whose pages may use the API, such as https://app.example, separated by commas. Without it none may."`
 
+	Blocklists string   `group:"web" placeholder:"FILES" help:"Lists of hosts that links may not lead to, separated by commas: hosts files, names, or AdBlock rules. Read anew when they change and on SIGHUP."`
+	Shorteners switched `group:"web" name:"allow-shorteners" help:"Allow links to other public URL shorteners."`
+
 	Creation string `group:"web" default:"open" help:"Who makes links: open is everybody, keys is holders of an API key."`
 
 	AdminListen string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
@@ -76,6 +79,10 @@ type commandLine struct {
 	QuotaNetwork   string `group:"quota" name:"quota-network" default:"250" help:"Links per network: an IPv4 /24 or an IPv6 /48."`
 	QuotaService   string `group:"quota" name:"quota-service" default:"1000" help:"Links for everyone together."`
 	QuotaNewcomers string `group:"quota" name:"quota-newcomers" default:"100" help:"The last part of the service's day, open to first links of new networks only."`
+
+	DryClient  switched `group:"quota" name:"quota-client-dry-run" help:"Count at the client level and refuse nothing there; what it would refuse is in the metrics."`
+	DryNetwork switched `group:"quota" name:"quota-network-dry-run" help:"The same at the network level."`
+	DryService switched `group:"quota" name:"quota-service-dry-run" help:"The same at the service level."`
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ type config struct {
 	admin      string // empty is no admin listener
 	adminToken string // empty is that of the file
 	keysOnly   bool
+	blocklists []string // paths
+	shorteners bool     // whether links may lead to other shorteners
 	store      string
 	publicURL  *url.URL // without a trailing slash
 	contact    string
@@ -53,6 +56,8 @@ func readConfig(given settings) (config, error) {
 		admin:      read(&r, "admin-listen", parseAdminListen),
 		adminToken: read(&r, "admin-token", parseAdminToken),
 		keysOnly:   read(&r, "creation", parseCreation),
+		blocklists: read(&r, "blocklists", parsePaths),
+		shorteners: read(&r, "allow-shorteners", parseSwitch),
 		store:      read(&r, "store", parseStore),
 		publicURL:  read(&r, "public-url", parsePublicURL),
 		contact:    read(&r, "contact", parseContact),
@@ -77,12 +82,24 @@ func readConfig(given settings) (config, error) {
 			r.problems = append(r.problems, fmt.Errorf("--public-url: %w", err))
 		}
 	}
+	var dry []string
 	sound := len(r.problems)
 	c.policy = quota.Policy{
 		Client:    read(&r, "quota-client", whole(0, math.MaxInt64)),
 		Network:   read(&r, "quota-network", whole(0, math.MaxInt64)),
 		Service:   read(&r, "quota-service", whole(0, math.MaxInt64)),
 		Newcomers: read(&r, "quota-newcomers", whole(0, math.MaxInt64)),
+	}
+	for level, flag := range map[quota.Level]string{
+		quota.LevelClient: "quota-client-dry-run", quota.LevelNetwork: "quota-network-dry-run", quota.LevelService: "quota-service-dry-run",
+	} {
+		if read(&r, flag, parseSwitch) {
+			if c.policy.DryRun == nil {
+				c.policy.DryRun = map[quota.Level]bool{}
+			}
+			c.policy.DryRun[level] = true
+			dry = append(dry, "--"+flag+" is set: that level refuses nothing")
+		}
 	}
 	// A chain of numbers that were not read would be reported wrong as well.
 	if len(r.problems) == sound {
@@ -93,7 +110,8 @@ func readConfig(given settings) (config, error) {
 	if len(r.problems) > 0 {
 		return config{}, &settingsError{r.problems}
 	}
-	c.warnings = warnings(c, given)
+	slices.Sort(dry)
+	c.warnings = append(warnings(c, given), dry...)
 	return c, nil
 }
 

@@ -13,7 +13,7 @@ func TestRealDestinations(t *testing.T) {
 	t.Parallel()
 	destinations := realDestinations(t)
 	dir := t.TempDir()
-	off := []string{
+	off := []string{"--allow-shorteners",
 		"--throttle-every=0", "--quota-client=0", "--quota-network=0", "--quota-service=0", "--quota-newcomers=0",
 	}
 	slugs := make([]string, len(destinations))
@@ -53,7 +53,7 @@ func TestServiceDay(t *testing.T) {
 	destinations := realDestinations(t)
 	withinOneDay(t, func() error {
 		dir := t.TempDir()
-		p := start(t, dir, "--throttle-every=0", "--trusted-proxies=127.0.0.1/32")
+		p := start(t, dir, "--throttle-every=0", "--trusted-proxies=127.0.0.1/32", "--allow-shorteners")
 		c := newCaller(t, p)
 		byClient, byNetwork := map[int]int{}, map[int]int{}
 		made := 0

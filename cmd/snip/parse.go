@@ -112,6 +112,19 @@ func parseCreation(text string) (keysOnly bool, err error) {
 	return false, errors.New("open or keys is needed")
 }
 
+func parsePaths(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	paths := strings.Split(text, ",")
+	for i, path := range paths {
+		if paths[i] = strings.TrimSpace(path); paths[i] == "" {
+			return nil, errors.New("paths of files are needed, separated by commas")
+		}
+	}
+	return paths, nil
+}
+
 func parseStore(text string) (string, error) {
 	if text == "" || strings.Contains(text, "://") {
 		return "", errors.New("only a file can hold the data; name its path, such as snip.db")

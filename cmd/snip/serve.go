@@ -54,7 +54,8 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 			return err
 		}
 	}
-	service := newService(c, store, time.Now)
+	blocklists, watchBlocklists := openBlocklists(c, log)
+	service := newService(c, store, blocklists, time.Now)
 	if err := service.LoadOperatorSet(ctx); err != nil {
 		return err
 	}
@@ -75,6 +76,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch() // after the last connections, which may be overdue too
 	go watch.run(watching)
+	go watchBlocklists(watching)
 	// After the requests under way, whose visits count, and before the store is closed.
 	defer storeVisits(service, log)()
 	served := make(chan error, 2)
@@ -121,8 +123,9 @@ func acceptClock(ctx context.Context, store store, log *slog.Logger) error {
 	return nil
 }
 
-func newService(c config, store shortener.Store, now func() time.Time) *shortener.Service {
+func newService(c config, store shortener.Store, blocklist shortener.Blocklist, now func() time.Time) *shortener.Service {
 	return shortener.New(shortener.Config{
+		Blocklist:    blocklist,
 		Store:        store,
 		Policy:       c.policy,
 		Destinations: c.destinations,

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"snip/shortener/blocklist"
+)
+
+// blocklistsEvery is how often the files are looked at.
+const blocklistsEvery = 5 * time.Second
+
+// openBlocklists reads the lists. One that cannot be read does not keep the program
+// from starting: its redirects must go on, and the log says so. The second result
+// reads them anew as they change, until its context ends.
+func openBlocklists(c config, log *slog.Logger) (*blocklist.Files, func(context.Context)) {
+	var always []*blocklist.List
+	if !c.shorteners {
+		always = append(always, blocklist.Shorteners())
+	}
+	files := blocklist.NewFiles(blocklist.Config{Paths: c.blocklists, Always: always, Now: time.Now, Log: log})
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGHUP) // before the first reading, or a signal meanwhile would end the process
+	if err := files.Reload(context.Background()); err != nil {
+		log.Error("block lists could not be loaded", "err", err)
+	}
+	return files, func(ctx context.Context) {
+		defer signal.Stop(told)
+		files.Watch(ctx, blocklistsEvery, told)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package blocklist
+
+// raceDetector says that times measure the detector.
+const raceDetector = true
