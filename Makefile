@@ -30,8 +30,9 @@ mutation: ## Break each rule of the limiter and expect a named test to notice; A
 
 torture: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom))
 
-# The race detector links against C, the form is tested in a real browser, and
-# strace breaks the disk under the real program.
+# The race detector links against C, the form is tested in a real browser,
+# strace breaks the disk under the real program, and nginx and Caddy run in front
+# of it. Debian may start those two as services; the tests use ports of their own.
 # As root on Debian, or in CI, what is missing is installed; else it is named.
 tools:
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is missing: see https://go.dev/dl/"; exit 1; }
@@ -41,6 +42,10 @@ tools:
 		echo "Chromium is missing, so the tests in a browser cannot run: install chromium."
 	@command -v strace >/dev/null || $(call install,strace) || \
 		echo "strace is missing, so the tests that break the disk cannot run: install strace."
+	@test -x /usr/sbin/nginx || command -v nginx >/dev/null || $(call install,nginx) || \
+		echo "nginx is missing, so the tests behind it cannot run: install nginx."
+	@command -v caddy >/dev/null || $(call install,caddy) || \
+		echo "Caddy is missing, so the tests behind it cannot run: install caddy."
 
 # Fails without a word where it has no right to install.
 define install

@@ -50,7 +50,7 @@ func unread(next http.Handler) http.Handler {
 		// Bodies whose rest is not worth waiting for. The answer announces the
 		// close, unless the handler has read to the end by then.
 		doubtful := !last && (r.ContentLength > maxBody || r.Header.Get("Expect") != "")
-		body := &watchedBody{ReadCloser: r.Body, answer: w.Header(), doubtful: doubtful}
+		body := &watchedBody{ReadCloser: r.Body, answer: w.Header(), doubtful: doubtful, closing: r.Close}
 		if doubtful {
 			body.answer.Set("Connection", "close")
 		}
@@ -71,9 +71,10 @@ func leave(conn *http.ResponseController, body *watchedBody) {
 	if conn.SetReadDeadline(time.Now().Add(bodyGrace)) != nil {
 		panic(http.ErrAbortHandler)
 	}
-	if body.answer.Get("Connection") == "close" {
+	if body.answer.Get("Connection") == "close" && !body.closing {
 		// net/http sends the answer, reads on until the deadline, so that the
-		// client can finish writing and read it, and closes.
+		// client can finish writing and read it, and closes. Where the request itself
+		// says that it closes, net/http does not read on.
 		return
 	}
 	if conn.Flush() != nil {
@@ -90,6 +91,7 @@ type watchedBody struct {
 	io.ReadCloser
 	answer   http.Header // of the answer, where Connection says what becomes of the rest
 	doubtful bool
+	closing  bool // whether the client closes the connection after this request
 	ended    bool
 }
 

@@ -164,6 +164,26 @@ func TestConnectionIsKeptWhenTheBodyHasCome(t *testing.T) {
 	})
 }
 
+// A client that closes the connection itself, as some proxies do each time, still
+// finishes writing and reads its answer: cut off at once, it would see neither.
+func TestRefusedClientThatClosesIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	const size = 4 << 20 // more than the system keeps for a connection
+	for name, request := range map[string]string{
+		"too large":   fmt.Sprintf("%sConnection: close\r\nContent-Length: %d\r\n\r\n", head, size),
+		"in chunks":   fmt.Sprintf("%sConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n", head, size),
+		"to HTTP/1.0": fmt.Sprintf("%sContent-Length: %d\r\n\r\n", strings.Replace(head, "HTTP/1.1", "HTTP/1.0", 1), size),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, 0)
+			c.send(t, "%s", request)
+			c.answer(t, http.StatusTooManyRequests)
+			c.send(t, "%s", strings.Repeat("x", size))
+		})
+	}
+}
+
 // Where a proxy may have seen another end of the request, what follows it on the
 // connection is not taken for the next one.
 func TestAmbiguousEndClosesTheConnection(t *testing.T) {

@@ -75,6 +75,23 @@ func startProcess(dir string, env []string, args ...string) (*process, error) {
 // startCommand is startProcess for a command line of the caller's, which must
 // end in the program's own process.
 func startCommand(cmd *exec.Cmd, dir string, env []string) (*process, error) {
+	p, err := launch(cmd, dir, env)
+	if err != nil {
+		return nil, err
+	}
+	start, err := p.await("listening")
+	if err != nil {
+		p.kill()
+		return nil, err
+	}
+	p.addr, _ = start["address"].(string)
+	p.admin, _ = start["admin"].(string)
+	p.url = "http://" + p.addr
+	return p, nil
+}
+
+// launch starts any program that writes its log to standard error.
+func launch(cmd *exec.Cmd, dir string, env []string) (*process, error) {
 	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -85,15 +102,6 @@ func startCommand(cmd *exec.Cmd, dir string, env []string) (*process, error) {
 	}
 	p := &process{cmd: cmd, ended: make(chan struct{}), news: make(chan struct{})}
 	go p.read(stderr)
-
-	start, err := p.await("listening")
-	if err != nil {
-		p.kill()
-		return nil, err
-	}
-	p.addr, _ = start["address"].(string)
-	p.admin, _ = start["admin"].(string)
-	p.url = "http://" + p.addr
 	return p, nil
 }
 
@@ -130,7 +138,16 @@ func (p *process) log() string {
 }
 
 // await returns the first log line with the message, once it is there.
-func (p *process) await(message string) (map[string]any, error) {
+func (p *process) await(message string) (entry map[string]any, err error) {
+	err = p.awaitLine(message, func(line string) bool {
+		entry = nil
+		return json.Unmarshal([]byte(line), &entry) == nil && entry["msg"] == message
+	})
+	return entry, err
+}
+
+// awaitLine returns when the process has written a line that is the one wanted.
+func (p *process) awaitLine(what string, wanted func(line string) bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for seen := 0; ; {
@@ -139,9 +156,8 @@ func (p *process) await(message string) (map[string]any, error) {
 		p.mu.Unlock()
 		for _, line := range lines {
 			seen++
-			var entry map[string]any
-			if json.Unmarshal([]byte(line), &entry) == nil && entry["msg"] == message {
-				return entry, nil
+			if wanted(line) {
+				return nil
 			}
 		}
 		if len(lines) > 0 {
@@ -150,9 +166,9 @@ func (p *process) await(message string) (map[string]any, error) {
 		select {
 		case <-news:
 		case <-p.ended:
-			return nil, fmt.Errorf("the process ended (%v) without %q:\n%s", p.err, message, p.log())
+			return fmt.Errorf("the process ended (%v) without %q:\n%s", p.err, what, p.log())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("no %q within %v:\n%s", message, patience, p.log())
+			return fmt.Errorf("no %q within %v:\n%s", what, patience, p.log())
 		}
 	}
 }
