@@ -21,12 +21,15 @@ func DayOf(t time.Time) Window {
 }
 
 // DayBefore returns the label of the day before the given day label.
-func DayBefore(label string) (string, error) {
+func DayBefore(label string) (string, error) { return DaysBefore(label, 1) }
+
+// DaysBefore returns the label of the day that lies n days before the given label's.
+func DaysBefore(label string, n int) (string, error) {
 	t, err := time.Parse(time.DateOnly, label)
 	if err != nil {
 		return "", fmt.Errorf("day label %q: %w", label, err)
 	}
-	return DayOf(t.AddDate(0, 0, -1)).Label, nil
+	return DayOf(t.AddDate(0, 0, -n)).Label, nil
 }
 
 // CheckClock compares the day a clock shows with the newest day that has a

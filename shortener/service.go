@@ -40,6 +40,9 @@ type Service struct {
 
 	outcomes outcomes
 
+	historyMu      sync.Mutex
+	historyRefused map[quota.Level]int64 // as it was when it was last written down
+
 	acting sync.Mutex // held while an operator changes something
 	set    atomic.Pointer[operatorSet]
 }

@@ -22,6 +22,7 @@ type Health struct {
 	CommitTime time.Duration // that they took, added up
 	LastCommit time.Duration
 	Waiting    int    // writes that are waiting
+	TurnedAway int64  // writes for which there was no room to wait
 	Trouble    string // why nothing can be written; empty where it can
 }
 
@@ -116,6 +117,28 @@ type Store interface {
 	// Audit returns up to n lines of the audit log, the latest first, of those with
 	// numbers below before where that is not 0.
 	Audit(ctx context.Context, before uint64, n int) ([]AuditLine, error)
+
+	// Post keeps a notice durably, unless one of the same ID was kept on that day or
+	// the day after. Create does the same with the BudgetNotice of a creation, in its
+	// own commit.
+	Post(ctx context.Context, n Notice) error
+
+	// Notices returns up to n notices that wait to be delivered, the oldest first.
+	Notices(ctx context.Context, n int) ([]Notice, error)
+
+	// Delivered says durably that a notice waits no more.
+	Delivered(ctx context.Context, id string) error
+
+	// Tally counts, of a day whose counters are there, the links charged at the
+	// client level, the clients, and the links of the busiest of them.
+	Tally(ctx context.Context, day string) (DayRecord, error)
+
+	// AddHistory adds to the record of a day, as DayRecord.Add does, durably, and
+	// removes those older than HistoryDays before it.
+	AddHistory(ctx context.Context, r DayRecord) error
+
+	// History returns the records of up to n days, the latest first.
+	History(ctx context.Context, n int) ([]DayRecord, error)
 
 	// Health says how the store is, for whoever watches. It may be called at any time.
 	Health() Health

@@ -13,6 +13,7 @@
 package boltquota
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -92,6 +93,28 @@ func Apply(tx *bbolt.Tx, charges []quota.Charge) ([]quota.Usage, error) {
 		}
 	}
 	return usages, nil
+}
+
+// Tally adds up what the counters of one level hold in a period: their sum, how many
+// there are, and the largest.
+func Tally(tx *bbolt.Tx, level quota.Level, period string) (sum, number, largest int64, err error) {
+	bucket, err := countersOf(tx, period)
+	if errors.Is(err, ErrNoPeriod) {
+		return 0, 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	prefix := counterKey(quota.Counter{Level: level})
+	cursor := bucket.Cursor()
+	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Next() {
+		used, err := read(bucket, quota.Counter{Level: level, Subject: quota.Subject(key[len(prefix):])})
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		sum, number, largest = sum+used, number+1, max(largest, used)
+	}
+	return sum, number, largest, nil
 }
 
 func read(counters *bbolt.Bucket, c quota.Counter) (int64, error) {

@@ -316,11 +316,17 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 		}
 		return shortener.ErrSlugTaken
 	}
-	if _, err := boltquota.Apply(tx, c.Charges); err != nil {
+	usages, err := boltquota.Apply(tx, c.Charges)
+	if err != nil {
 		if decided(err) {
 			return err
 		}
 		return torn(err)
+	}
+	if n, ok := shortener.BudgetNotice(c, usages); ok {
+		if err := putNotice(tx, n); err != nil {
+			return torn(fmt.Errorf("put notice: %w", err))
+		}
 	}
 	links.FillPercent = linksFill
 	for i, key := range keys {

@@ -11,7 +11,8 @@ import (
 
 // commits are counted for whoever watches.
 type commits struct {
-	number, operations, took, last atomic.Int64 // the times in nanoseconds
+	number, operations, turnedAway atomic.Int64
+	took, last                     atomic.Int64 // in nanoseconds
 }
 
 func (c *commits) add(took time.Duration) {
@@ -28,6 +29,7 @@ func (s *Store) Health() shortener.Health {
 		CommitTime: time.Duration(s.commits.took.Load()),
 		LastCommit: time.Duration(s.commits.last.Load()),
 		Waiting:    len(s.queue) + len(s.lesser),
+		TurnedAway: s.commits.turnedAway.Load(),
 	}
 	if t := s.trouble.Load(); t != nil {
 		h.Trouble = t.cause.Error()

@@ -68,6 +68,7 @@ func (s *Store) enqueue(ctx context.Context, queue chan<- *operation, op *operat
 	select {
 	case queue <- op:
 	default:
+		s.commits.turnedAway.Add(1)
 		return fmt.Errorf("%w: %d writes are waiting already", shortener.ErrUnavailable, queueLength)
 	}
 	timer := time.NewTimer(s.patience)

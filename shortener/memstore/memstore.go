@@ -22,6 +22,8 @@ type Store struct {
 	secrets map[string]quota.Secret
 	entries map[entryName]shortener.Entry
 	audit   []shortener.AuditLine
+	notices map[string]shortener.Notice // by their IDs; zero once delivered
+	history map[string]shortener.DayRecord
 	newest  string // the newest day that has a counted link
 }
 
@@ -36,6 +38,8 @@ func New() *Store {
 		used:    make(map[quota.Counter]int64),
 		secrets: make(map[string]quota.Secret),
 		entries: make(map[entryName]shortener.Entry),
+		notices: make(map[string]shortener.Notice),
+		history: make(map[string]shortener.DayRecord),
 	}
 }
 
@@ -107,6 +111,11 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 	}
 	for _, link := range c.Links {
 		s.links[link.Slug] = link
+	}
+	if n, ok := shortener.BudgetNotice(c, usages); ok {
+		if err := s.post(n); err != nil {
+			return err
+		}
 	}
 	s.newest = max(s.newest, c.Day)
 	return s.sweep()

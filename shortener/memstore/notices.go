@@ -1,0 +1,93 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+// Post implements [shortener.Store].
+func (s *Store) Post(ctx context.Context, n shortener.Notice) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.post(n)
+}
+
+func (s *Store) post(n shortener.Notice) error {
+	day, _, _ := strings.Cut(n.ID, "/")
+	oldest, err := quota.DayBefore(day)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.notices, func(id string, n shortener.Notice) bool { return id < oldest && n.ID == "" })
+	if _, kept := s.notices[n.ID]; !kept {
+		s.notices[n.ID] = n
+	}
+	return nil
+}
+
+// Notices implements [shortener.Store].
+func (s *Store) Notices(ctx context.Context, n int) ([]shortener.Notice, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var waiting []shortener.Notice
+	for _, notice := range s.notices {
+		if notice.ID != "" {
+			waiting = append(waiting, notice)
+		}
+	}
+	slices.SortFunc(waiting, shortener.OldestFirst)
+	return waiting[:min(n, len(waiting))], nil
+}
+
+// Delivered implements [shortener.Store].
+func (s *Store) Delivered(ctx context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, kept := s.notices[id]; kept {
+		s.notices[id] = shortener.Notice{}
+	}
+	return nil
+}
+
+// Tally implements [shortener.Store].
+func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, used := range s.used {
+		if c.Period == day && c.Level == quota.LevelClient {
+			r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
+		}
+	}
+	return r, nil
+}
+
+// AddHistory implements [shortener.Store].
+func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest, err := quota.DaysBefore(r.Day, shortener.HistoryDays)
+	if err != nil {
+		return err
+	}
+	s.history[r.Day] = shortener.DayRecord{Day: r.Day}.Add(s.history[r.Day]).Add(r)
+	maps.DeleteFunc(s.history, func(day string, _ shortener.DayRecord) bool { return day <= oldest })
+	return nil
+}
+
+// History implements [shortener.Store].
+func (s *Store) History(ctx context.Context, n int) ([]shortener.DayRecord, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	days := slices.Sorted(maps.Keys(s.history))
+	slices.Reverse(days)
+	var records []shortener.DayRecord
+	for _, day := range days[:min(n, len(days))] {
+		records = append(records, s.history[day])
+	}
+	return records, nil
+}
