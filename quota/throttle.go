@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -77,6 +78,29 @@ type Throttle struct {
 	now   func() time.Time
 	seed  maphash.Seed
 	sets  []throttleSet
+
+	refused, overflowed atomic.Int64
+}
+
+// ThrottleStats are for whoever watches.
+type ThrottleStats struct {
+	Clients    int64 // that have a slot
+	Refused    int64 // demands
+	Overflowed int64 // demands that found no slot
+}
+
+// Stats returns what has been counted. A nil Throttle has counted nothing.
+func (t *Throttle) Stats() (s ThrottleStats) {
+	if t == nil {
+		return s
+	}
+	s.Refused, s.Overflowed = t.refused.Load(), t.overflowed.Load()
+	for i := range t.sets {
+		t.sets[i].mu.Lock()
+		s.Clients += int64(t.sets[i].used)
+		t.sets[i].mu.Unlock()
+	}
+	return s
 }
 
 // NewThrottle returns a throttle, or an error that names every setting that is
@@ -107,9 +131,13 @@ func (t *Throttle) Allow(c Client) (wait time.Duration, ok bool) {
 	defer s.mu.Unlock()
 	now := s.instant(t.now)
 	bucket := s.claim(keyOf(c), t, now)
+	if bucket == s.buckets[overflow] {
+		t.overflowed.Add(1)
+	}
 	if bucket.AllowN(now, 1) {
 		return 0, true
 	}
+	t.refused.Add(1)
 	return t.wait(bucket, 1, now), false
 }
 

@@ -10,20 +10,26 @@ import (
 // Levels are those of a policy, the widest first.
 var Levels = [...]quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient}
 
-// outcomes counts what became of creations since the process began, for whoever
+// outcomes counts what became of creations and visits since the process began, for whoever
 // watches. What was used of quota is in the store.
 type outcomes struct {
 	created, invalid, taken, blocked, unavailable atomic.Int64
 
+	followed, missing, ended, takenDown, failed atomic.Int64
+	visitsLost                                  atomic.Int64
+
 	refused, wouldRefuse [len(Levels)]atomic.Int64
 }
 
-// Outcomes is how many creations ended how since the process began.
+// Outcomes is how many creations and visits ended how since the process began.
 type Outcomes struct {
 	Created, Invalid, Taken, Blocked, Unavailable int64
 
 	Refused     map[quota.Level]int64
 	WouldRefuse map[quota.Level]int64 // by levels in a dry run
+
+	Followed, Missing, Ended, TakenDown, Failed int64 // visits of links
+	VisitsLost                                  int64 // that were to be counted
 }
 
 // Outcomes returns what has been counted so far.
@@ -35,6 +41,12 @@ func (s *Service) Outcomes() Outcomes {
 		Taken:       o.taken.Load(),
 		Blocked:     o.blocked.Load(),
 		Unavailable: o.unavailable.Load(),
+		Followed:    o.followed.Load(),
+		Missing:     o.missing.Load(),
+		Ended:       o.ended.Load(),
+		TakenDown:   o.takenDown.Load(),
+		Failed:      o.failed.Load(),
+		VisitsLost:  o.visitsLost.Load(),
 		Refused:     make(map[quota.Level]int64, len(Levels)),
 		WouldRefuse: make(map[quota.Level]int64, len(Levels)),
 	}
@@ -63,6 +75,22 @@ func (o *outcomes) count(err error) {
 		o.blocked.Add(1)
 	default:
 		o.unavailable.Add(1)
+	}
+}
+
+// countVisit counts how one visit ended.
+func (o *outcomes) countVisit(err error) {
+	switch {
+	case err == nil:
+		o.followed.Add(1)
+	case errors.Is(err, ErrNotFound):
+		o.missing.Add(1)
+	case errors.Is(err, ErrTakenDown):
+		o.takenDown.Add(1)
+	case errors.Is(err, ErrGone):
+		o.ended.Add(1)
+	default:
+		o.failed.Add(1)
 	}
 }
 

@@ -80,6 +80,29 @@ func (s *Service) clientOf(ctx context.Context, target string) (who quota.Client
 	return who, scope.Prefix != netip.MustParsePrefix(who.String()), nil
 }
 
+// Budget returns what is used of the service's day; the zero Level when that level
+// is off. The error is the store's.
+func (s *Service) Budget(ctx context.Context) (quota.Usage, error) {
+	if s.policy.Service == 0 {
+		return quota.Usage{}, nil
+	}
+	day := quota.DayOf(s.instant())
+	used, err := s.store.Used(ctx, []quota.Counter{{Level: quota.LevelService, Period: day.Label}})
+	if err != nil {
+		return quota.Usage{}, refusalOf(err)
+	}
+	return quota.Usage{Level: quota.LevelService, Used: used[0], Max: s.policy.Service, ResetAt: day.End}, nil
+}
+
+// StoreHealth says how the store is.
+func (s *Service) StoreHealth() Health { return s.store.Health() }
+
+// Set returns how many keys, overrides and blocks operators have set.
+func (s *Service) Set() (keys, overrides, blocks int) {
+	set := s.set.Load()
+	return len(set.keys), len(set.overrides), len(set.blocked)
+}
+
 // Limits returns the limits of a client as they are now.
 func (s *Service) Limits(who quota.Client) quota.Policy {
 	limits, _ := s.set.Load().overrides.For(s.policy, who, s.now())

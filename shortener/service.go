@@ -256,6 +256,7 @@ func (s *Service) Follow(ctx context.Context, slug Slug) (Target, error) {
 	if err == nil && target.Limited {
 		target, err = s.store.Visit(ctx, slug)
 	}
+	s.outcomes.countVisit(err)
 	return target, err
 }
 

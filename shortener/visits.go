@@ -228,6 +228,7 @@ func (s *Service) StoreVisits(ctx context.Context, pause func()) (lost int64, er
 	if err != nil {
 		err = refusal(err)
 	}
+	s.outcomes.visitsLost.Add(lost)
 	return lost, err
 }
 

@@ -39,6 +39,7 @@ var confined = []struct {
 	{"github.com/jackc/pgx/", nil},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
 	{"net/http", []string{"snip/web", "snip/web/admin", "snip/cmd/snip"}},
+	{"github.com/prometheus/", []string{"snip/web/admin"}},
 	{"github.com/nicksnyder/go-i18n/", []string{"snip/web"}},
 	{"golang.org/x/text/", []string{"snip/web"}},
 }

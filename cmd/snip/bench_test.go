@@ -82,7 +82,11 @@ func serveForBenchmark(b *testing.B, policy quota.Policy, throttle quota.Throttl
 		b.Fatal(err)
 	}
 	c := config{publicURL: public, policy: policy, throttle: throttle, destinations: destinations}
-	handler, err := newHandler(c, newService(c, store, nil, time.Now), time.Now, log)
+	throttles, err := newThrottles(c.throttle, time.Now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	handler, err := newHandler(c, newService(c, store, nil, time.Now), throttles, time.Now, log)
 	if err != nil {
 		b.Fatal(err)
 	}

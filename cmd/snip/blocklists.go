@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"snip/shortener/blocklist"
+	"snip/web/admin"
 )
 
 // blocklistsEvery is how often the files are looked at.
@@ -32,4 +33,16 @@ func openBlocklists(c config, log *slog.Logger) (*blocklist.Files, func(context.
 		defer signal.Stop(told)
 		files.Watch(ctx, blocklistsEvery, told)
 	}
+}
+
+// viewBlocklists is what the operator sees of the lists.
+func viewBlocklists(lists []blocklist.Status) []admin.Blocklist {
+	view := make([]admin.Blocklist, len(lists))
+	for i, list := range lists {
+		view[i] = admin.Blocklist{Path: list.Path, Names: list.Names, Loaded: list.Loaded}
+		if list.Err != nil {
+			view[i].Error = list.Err.Error()
+		}
+	}
+	return view
 }

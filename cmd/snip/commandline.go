@@ -39,7 +39,10 @@ var operatorCommands = map[string]func(context.Context, *adminClient, *commandLi
 	"quota override <target>": overrideQuota,
 	"quota overrides":         listOverrides,
 
-	"audit": printAudit,
+	"audit":  printAudit,
+	"status": printStatus,
+
+	"quota history": printHistory,
 }
 
 const description = `A self-hosted URL shortener that cannot be drained.
@@ -65,8 +68,10 @@ type commandLine struct {
 
 	Creation string `group:"web" default:"open" help:"Who makes links: open is everybody, keys is holders of an API key."`
 
-	AdminListen string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
-	AdminToken  string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
+	AdminListen  string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
+	AlertWebhook string `group:"admin" name:"alert-webhook" placeholder:"URL" help:"Where alerts are posted as JSON that Slack, Discord and ntfy understand; for ntfy its topic follows a #. They are in the log all the same."`
+
+	AdminToken string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
 
 	Store       string   `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
 	ClockAccept switched `group:"data" name:"clock-accept" help:"For one start: the clock is right, although links of later days were counted."`
@@ -94,6 +99,7 @@ type commandLine struct {
 	Blocks blockCommands `cmd:"" help:"Hosts that links may not lead to, of a running server."`
 	Quota  quotaCommands `cmd:"" help:"Limits and what is used of them, of a running server."`
 	Audit  auditCommand  `cmd:"" help:"What operators did, the latest first."`
+	Status statusCommand `cmd:"" help:"How a running server is: today's budget, what it refused, its store."`
 }
 
 // groups are the headings of --help.

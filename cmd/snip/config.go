@@ -20,6 +20,7 @@ type config struct {
 	listen     string
 	admin      string // empty is no admin listener
 	adminToken string // empty is that of the file
+	webhook    *url.URL
 	keysOnly   bool
 	blocklists []string // paths
 	shorteners bool     // whether links may lead to other shorteners
@@ -55,6 +56,7 @@ func readConfig(given settings) (config, error) {
 		listen:     read(&r, "listen", parseListen),
 		admin:      read(&r, "admin-listen", parseAdminListen),
 		adminToken: read(&r, "admin-token", parseAdminToken),
+		webhook:    read(&r, "alert-webhook", parseWebhook),
 		keysOnly:   read(&r, "creation", parseCreation),
 		blocklists: read(&r, "blocklists", parsePaths),
 		shorteners: read(&r, "allow-shorteners", parseSwitch),
@@ -149,7 +151,7 @@ func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 			name += " (from " + s.variable + ")"
 		}
 		text := withoutPassword(s.text)
-		if flag == "admin-token" {
+		if flag == "admin-token" || flag == "alert-webhook" { // secrets
 			text = "..."
 		}
 		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, text, err))

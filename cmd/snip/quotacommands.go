@@ -29,6 +29,10 @@ type quotaCommands struct {
 	Overrides struct {
 		jsonFlag
 	} `cmd:"" help:"List the overrides."`
+	History struct {
+		Days int `default:"30" help:"How many days at most, up to 400."`
+		jsonFlag
+	} `cmd:"" help:"What was made and refused on each day."`
 }
 
 // override is an override as the admin listener tells it.

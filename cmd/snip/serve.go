@@ -16,6 +16,7 @@ import (
 	"snip/quota"
 	"snip/shortener"
 	"snip/web"
+	"snip/web/admin"
 )
 
 // drainTime is how long requests that have begun may take once the process has
@@ -59,15 +60,28 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	if err := service.LoadOperatorSet(ctx); err != nil {
 		return err
 	}
-	handler, err := newHandler(c, service, time.Now, log)
+	throttles, err := newThrottles(c.throttle, time.Now)
 	if err != nil {
 		return err
 	}
+	handler, err := newHandler(c, service, throttles, time.Now, log)
+	if err != nil {
+		return err
+	}
+	alerts := newAlerts(c, service, blocklists, log)
 	listener, err := listen("listen", c.listen)
 	if err != nil {
 		return err
 	}
-	operator, err := newOperator(c, service, log)
+	operator, err := newOperator(c, service, admin.Process{
+		Version:   versionText(),
+		Started:   time.Now().UTC(),
+		Settings:  admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly},
+		Throttle:  throttles.creations.Stats,
+		Changes:   throttles.changes.Stats,
+		Blocklist: func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
+		Alerts:    alerts.stats,
+	}, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -77,8 +91,10 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	defer unwatch() // after the last connections, which may be overdue too
 	go watch.run(watching)
 	go watchBlocklists(watching)
+	go alerts.run(watching)
 	// After the requests under way, whose visits count, and before the store is closed.
 	defer storeVisits(service, log)()
+	defer keepHistory(service, log)()
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
 	if operator != nil {
@@ -134,19 +150,11 @@ func newService(c config, store shortener.Store, blocklist shortener.Blocklist, 
 	})
 }
 
-func newHandler(c config, service *shortener.Service, now func() time.Time, log *slog.Logger) (http.Handler, error) {
-	throttle, err := newThrottle(c.throttle, now)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := newThrottle(c.throttle, now)
-	if err != nil {
-		return nil, err
-	}
+func newHandler(c config, service *shortener.Service, throttles throttles, now func() time.Time, log *slog.Logger) (http.Handler, error) {
 	return web.New(web.Config{
 		Service:        service,
-		Throttle:       throttle,
-		Changes:        changes,
+		Throttle:       throttles.creations,
+		Changes:        throttles.changes,
 		KeysOnly:       c.keysOnly,
 		Rules:          web.Rules{Daily: c.policy.Client, Every: c.throttle.Every},
 		PublicURL:      c.publicURL,
@@ -160,13 +168,18 @@ func newHandler(c config, service *shortener.Service, now func() time.Time, log 
 	})
 }
 
-// newThrottle returns nil, which admits everyone, when the throttle is off.
-func newThrottle(c quota.ThrottleConfig, now func() time.Time) (*quota.Throttle, error) {
+// throttles are nil, which admits everyone, when they are off.
+type throttles struct{ creations, changes *quota.Throttle }
+
+func newThrottles(c quota.ThrottleConfig, now func() time.Time) (t throttles, err error) {
 	if c.Every == 0 {
-		return nil, nil
+		return throttles{}, nil
 	}
 	c.Now = now
-	return quota.NewThrottle(c)
+	if t.creations, err = quota.NewThrottle(c); err == nil {
+		t.changes, err = quota.NewThrottle(c)
+	}
+	return t, err
 }
 
 // newServer returns the server, to be given a [connWatch]: it has no timeouts of

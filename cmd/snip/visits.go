@@ -21,33 +21,18 @@ const (
 // storeVisits stores the visits that have been counted, again and again, until it
 // is told to end; then once more.
 func storeVisits(service *shortener.Service, log *slog.Logger) (end func()) {
-	ending, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(visitsEvery)
-		defer tick.Stop()
-		losing := false
-		for last := false; !last; {
+	losing := false
+	return repeat(visitsEvery, func(ctx context.Context) {
+		lost, err := service.StoreVisits(context.Background(), func() {
 			select {
-			case <-tick.C:
-			case <-ending:
-				last = true
+			case <-time.After(visitsPause):
+			case <-ctx.Done():
 			}
-			lost, err := service.StoreVisits(context.Background(), func() {
-				select {
-				case <-time.After(visitsPause):
-				case <-ending:
-				}
-			})
-			// Once, and not each second of a disk that is full: the redirects go on.
-			if lost > 0 && !losing {
-				log.Warn("visits could not be stored and are lost; links lead on", "visits", lost, "err", err)
-			}
-			losing = lost > 0
+		})
+		// Once, and not each second of a disk that is full: the redirects go on.
+		if lost > 0 && !losing {
+			log.Warn("visits could not be stored and are lost; links lead on", "visits", lost, "err", err)
 		}
-	}()
-	return func() {
-		close(ending)
-		<-ended
-	}
+		losing = lost > 0
+	})
 }

@@ -31,13 +31,17 @@ const MinToken = 16
 // Config holds what the handler is made of.
 type Config struct {
 	Service *shortener.Service
+	Process Process
 	Token   string // at least MinToken bytes
 	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // server is what the handlers share.
 type server struct {
 	service *shortener.Service
+	process Process
+	now     func() time.Time
 	token   [sha256.Size]byte
 	log     *slog.Logger
 	slowed  chan struct{} // holds a place for each wrong token that waits for its answer
@@ -53,6 +57,8 @@ func New(c Config) (http.Handler, error) {
 	}
 	s := &server{
 		service: c.Service,
+		process: c.Process,
+		now:     c.Now,
 		token:   sha256.Sum256([]byte(c.Token)),
 		log:     c.Log,
 		slowed:  make(chan struct{}, mostSlowed),
@@ -81,6 +87,8 @@ func New(c Config) (http.Handler, error) {
 		"PUT /api/overrides":    (*server).putOverride,
 		"DELETE /api/overrides": (*server).removeOverride,
 		"GET /api/audit":        (*server).audit,
+		"GET /api/status":       (*server).showStatus,
+		"GET /api/history":      (*server).history,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := handle(s, w, r); err != nil {
@@ -88,6 +96,7 @@ func New(c Config) (http.Handler, error) {
 			}
 		})
 	}
+	mux.Handle("GET /metrics", newMetrics(s))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

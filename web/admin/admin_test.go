@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -25,8 +27,17 @@ func newAdmin(t *testing.T) http.Handler {
 			Policy: quota.Policy{Client: 50, Network: 250, Service: 1000, Newcomers: 100},
 			Now:    time.Now,
 		}),
+		Process: Process{
+			Version:   "snip v1",
+			Settings:  Settings{Policy: quota.Policy{DryRun: map[quota.Level]bool{quota.LevelNetwork: true}}},
+			Throttle:  (*quota.Throttle)(nil).Stats,
+			Changes:   (*quota.Throttle)(nil).Stats,
+			Blocklist: func() []Blocklist { return []Blocklist{{Path: "hosts", Names: 7, Error: "gone"}} },
+			Alerts:    func() Alerts { return Alerts{Delivered: 3, Failed: 2} },
+		},
 		Token: token,
 		Log:   slog.New(slog.DiscardHandler),
+		Now:   time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -147,5 +158,83 @@ func TestKeys(t *testing.T) {
 	do("PUT", "/api/keys", "", http.StatusMethodNotAllowed, "")
 	if _, err := New(Config{Token: "short"}); err == nil {
 		t.Error("a token that can be guessed is taken")
+	}
+}
+
+// Every request of an operator's page and commands is answered, and what is wrong
+// with one is said.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	h := newAdmin(t)
+	for _, row := range []struct {
+		method, target, body string
+		status               int
+		contains             string
+	}{
+		{"GET", "/api/status", "", 200, `"ready":true`},
+		{"GET", "/api/status", "", 200, `"blocklists":[{"path":"hosts","names":7,"error":"gone"}]`},
+		{"GET", "/api/history", "", 200, `{"days":[]}`},
+		{"GET", "/api/history?limit=401", "", 400, "limit must be a whole number from 1 to 400"},
+		{"GET", "/api/links", "", 200, `{"links":[],"more":false}`},
+		{"GET", "/api/links?limit=0", "", 400, "limit must be a whole number from 1 to 10000"},
+		{"GET", "/api/links?slug=unknown", "", 404, "no such link"},
+		{"GET", "/api/links?host=a&creator_of=b", "", 400, "one of them"},
+		{"GET", "/api/link?slug=unknown", "", 404, "no such link"},
+		{"POST", "/api/links/disable", `{"slug":"unknown","reason":"spam"}`, 404, "no such link"},
+		{"POST", "/api/links/disable", `{"slug":"unknown","reason":"boredom"}`, 400, "reason must be one of"},
+		{"POST", "/api/links/enable", `{}`, 400, "is needed"},
+		{"POST", "/api/links/delete", `{"slug":"unknown"}`, 404, "no such link"},
+		{"POST", "/api/blocks", `{"host":"Evil.Example."}`, 201, `"host":"evil.example"`},
+		{"POST", "/api/blocks", `{"host":"evil.example"}`, 409, "exists already"},
+		{"GET", "/api/blocks", "", 200, `{"blocks":[{"host":"evil.example","note":""`},
+		{"DELETE", "/api/blocks?host=evil.example", "", 204, ""},
+		{"DELETE", "/api/blocks?host=evil.example", "", 404, "does not exist"},
+		{"GET", "/api/quota?target=192.0.2.1", "", 200, `"levels":[{"level":"service","used":0,"limit":1000,`},
+		{"GET", "/api/quota?target=x", "", 400, "neither an address"},
+		{"PUT", "/api/overrides", `{"target":"192.0.2.1","limit":null}`, 200, `{"target":"192.0.2.1/32","limit":null,`},
+		{"PUT", "/api/overrides", `{"target":"192.0.2.1","limit":-1}`, 400, "limit must be at least 0"},
+		{"PUT", "/api/overrides", `{"target":"192.0.2.1","until":"yesterday"}`, 400, "cannot be used"},
+		{"GET", "/api/overrides", "", 200, `{"overrides":[{"target":"192.0.2.1/32","limit":null,`},
+		{"DELETE", "/api/overrides?target=192.0.2.1", "", 204, ""},
+		{"GET", "/api/audit?limit=1", "", 200, `"action":"remove override","target":"192.0.2.1/32"`},
+		{"GET", "/api/audit?before=x", "", 400, "before must be a whole number"},
+	} {
+		w := ask(h, row.method, row.target, "Bearer "+token, row.body)
+		if w.Code != row.status || !strings.Contains(w.Body.String(), row.contains) {
+			t.Errorf("%s %s %s: %d %s, want %d with %s", row.method, row.target, row.body, w.Code, w.Body, row.status, row.contains)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	w := ask(newAdmin(t), "GET", "/metrics", "Bearer "+token, "")
+	for _, line := range []string{
+		`snip_creations_total{outcome="created"} 0`, `snip_creations_refused_total{level="client"} 0`, `snip_budget_limit_links 1000`,
+		`snip_throttled_total{throttle="changes"} 0`, `snip_ready 1`, `snip_blocklists_failing 1`, `snip_blocklist_names 7`,
+		`snip_alerts_delivered_total 3`, `snip_alert_attempts_failed_total 2`, `snip_build_info{version="snip v1"} 1`, "go_goroutines ", "process_open_fds ",
+	} {
+		if !strings.Contains(w.Body.String(), "\n"+line) {
+			t.Errorf("no %q in:\n%s", line, w.Body)
+		}
+	}
+}
+
+// The alerting rules ask for metrics that are there, with labels that are there.
+func TestAlertingRules(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("../../docs/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := ask(newAdmin(t), "GET", "/metrics", "Bearer "+token, "").Body.String()
+	names := regexp.MustCompile(`snip_[a-z_]+(\{[^}]*\})?`).FindAllString(string(rules), -1)
+	if len(names) < 8 {
+		t.Errorf("only %v", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(metrics, "\n"+name) {
+			t.Errorf("there is no metric %s", name)
+		}
 	}
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+	"snip/shortener/blocklist"
+	"snip/web/admin"
+)
+
+const (
+	// alertsEvery is how often faults are looked for, and notices delivered.
+	alertsEvery = time.Second
+	// alertPause is how long a fault of one kind is told of no more.
+	alertPause = time.Hour
+	// mostKept bounds the notices in memory, when the store cannot keep them.
+	mostKept = 100
+	// The pauses after an attempt to deliver that failed.
+	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
+)
+
+// alerts tells the operator of faults and of the budget: in the log, and over a
+// webhook where there is one. It looks at what is counted anyway, so that nothing
+// waits for it, and it refuses nothing.
+//
+// A notice is kept by the store until it has been delivered; a fault may be the
+// store's own, and is kept in memory then.
+type alerts struct {
+	service    *shortener.Service
+	blocklists func() []blocklist.Status
+	send       func(context.Context, shortener.Notice) error // nil where there is no webhook
+	log        *slog.Logger
+	now        func() time.Time
+
+	delivered, failed atomic.Int64
+
+	mu     sync.Mutex
+	memory []shortener.Notice
+
+	// The looker's own.
+	told                    map[string]time.Time // when, by the kind of fault
+	unavailable, turnedAway int64                // as they were seen last
+
+	// The deliverer's own.
+	logged  map[string]bool // IDs of notices of the budget
+	retryAt time.Time
+	retryIn time.Duration
+}
+
+func newAlerts(c config, service *shortener.Service, blocklists *blocklist.Files, log *slog.Logger) *alerts {
+	a := &alerts{
+		service:    service,
+		blocklists: blocklists.Status,
+		log:        log,
+		now:        time.Now,
+		told:       map[string]time.Time{},
+		logged:     map[string]bool{},
+	}
+	if c.webhook != nil {
+		a.send = newWebhook(c.webhook)
+	}
+	return a
+}
+
+// run looks and delivers until ctx ends.
+func (a *alerts) run(ctx context.Context) {
+	var group sync.WaitGroup
+	for _, work := range []func(context.Context){a.look, a.deliver} {
+		group.Go(func() {
+			tick := time.NewTicker(alertsEvery)
+			defer tick.Stop()
+			for {
+				work(ctx)
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// look raises what is wrong now.
+func (a *alerts) look(ctx context.Context) {
+	if err := a.service.Ready(ctx); err != nil && ctx.Err() == nil {
+		kind := "store"
+		if errors.Is(err, quota.ErrClock) {
+			kind = "clock"
+		}
+		a.raise(ctx, kind, fmt.Sprintf("Links cannot be made: %v.", err))
+	}
+	if n := a.service.Outcomes().Unavailable; n > a.unavailable {
+		a.raise(ctx, "count", fmt.Sprintf("%d links could not be counted, so they were not made.", n-a.unavailable))
+		a.unavailable = n
+	}
+	if n := a.service.StoreHealth().TurnedAway; n > a.turnedAway {
+		a.raise(ctx, "queue", fmt.Sprintf("%d writes found no room to wait.", n-a.turnedAway))
+		a.turnedAway = n
+	}
+	for _, list := range a.blocklists() {
+		if list.Err != nil {
+			a.raise(ctx, "blocklist", fmt.Sprintf("A list of hosts could not be loaded; what was last read from it stays in use. %v.", list.Err))
+		}
+	}
+}
+
+// raise tells of a fault, unless its kind was told of in the last hour.
+func (a *alerts) raise(ctx context.Context, kind, text string) {
+	now := a.now().UTC()
+	// A clock that went back would keep it silent until it has caught up.
+	if last, ok := a.told[kind]; ok && now.Sub(last) < alertPause && !now.Before(last) {
+		return
+	}
+	a.told[kind] = now
+	n := shortener.Notice{ID: fmt.Sprintf("%s/%s/%s", now.Format(time.DateOnly), kind, now.Format("150405.000000")), At: now, Kind: kind, Text: text}
+	a.log.Error("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)
+	if a.send == nil {
+		a.delivered.Add(1)
+		return
+	}
+	if a.service.Post(ctx, n) == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.memory) < mostKept {
+		a.memory = append(a.memory, n)
+	}
+}
+
+// deliver sends what waits, the oldest first, and stops at the first failure until
+// a pause is over.
+func (a *alerts) deliver(ctx context.Context) {
+	if now := a.now(); now.Before(a.retryAt) && a.retryAt.Sub(now) <= lastRetry {
+		return
+	}
+	a.mu.Lock()
+	waiting := slices.Clone(a.memory)
+	a.mu.Unlock()
+	kept, err := a.service.Notices(ctx, mostKept)
+	if err != nil {
+		kept = nil // the fault is told of by itself
+	}
+	for _, n := range append(waiting, kept...) {
+		if n.Kind == shortener.KindBudget && !a.logged[n.ID] {
+			a.log.Warn("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)
+			a.logged[n.ID] = true
+		}
+		if a.send != nil {
+			if err := a.send(ctx, n); err != nil {
+				a.failed.Add(1)
+				a.retryIn = min(lastRetry, max(firstRetry, 2*a.retryIn))
+				a.retryAt = a.now().Add(a.retryIn)
+				a.log.Warn("an alert could not be delivered", "id", n.ID, "again_in", a.retryIn.String(), "err", err)
+				return
+			}
+		}
+		a.retryIn = 0
+		a.forget(ctx, n)
+	}
+}
+
+// forget ends a notice that was delivered. Where the store cannot be told, it is
+// delivered again.
+func (a *alerts) forget(ctx context.Context, n shortener.Notice) {
+	a.mu.Lock()
+	before := len(a.memory)
+	a.memory = slices.DeleteFunc(a.memory, func(m shortener.Notice) bool { return m.ID == n.ID })
+	inMemory := len(a.memory) < before
+	a.mu.Unlock()
+	if !inMemory {
+		if err := a.service.Delivered(ctx, n.ID); err != nil {
+			return
+		}
+	}
+	a.delivered.Add(1)
+}
+
+// stats is for whoever watches.
+func (a *alerts) stats() admin.Alerts {
+	return admin.Alerts{Delivered: a.delivered.Load(), Failed: a.failed.Load()}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+	"snip/shortener/blocklist"
+	"snip/shortener/memstore"
+)
+
+// troubled is a store that can be told to fail.
+type troubled struct {
+	shortener.Store
+	err error
+}
+
+func (s *troubled) Ready(ctx context.Context, day string) error { return s.err }
+
+func (s *troubled) Post(ctx context.Context, n shortener.Notice) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.Post(ctx, n)
+}
+
+// A fault is told of at once and then once an hour, also while the store can keep
+// nothing; what cannot be delivered is tried again, less and less often.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &troubled{Store: memstore.New()}
+		service := shortener.New(shortener.Config{Store: store, Policy: quota.Policy{Service: 2}, Now: time.Now})
+		var (
+			mu       sync.Mutex
+			down     bool
+			attempts int
+			got      []string
+			lists    []blocklist.Status
+		)
+		a := &alerts{
+			service:    service,
+			blocklists: func() []blocklist.Status { return lists },
+			log:        slog.New(slog.DiscardHandler),
+			now:        time.Now,
+			told:       map[string]time.Time{},
+			logged:     map[string]bool{},
+			send: func(_ context.Context, n shortener.Notice) error {
+				mu.Lock()
+				defer mu.Unlock()
+				attempts++
+				if down {
+					return errors.New("down")
+				}
+				got = append(got, n.Kind)
+				return nil
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { a.run(ctx) })
+		after := func(d time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("after %v: %v, want %v", d, got, want)
+			}
+			got = nil
+		}
+		after(time.Minute)
+		who := quota.Client{}
+		create := func() {
+			t.Helper()
+			if _, _, err := service.Create(t.Context(), who, shortener.NewLink{URL: "https://example.org/"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		create()
+		after(2*time.Second, "budget")
+		create()
+		after(time.Hour, "budget")
+
+		store.err = fmt.Errorf("%w: it is full", shortener.ErrUnavailable)
+		after(2*time.Second, "store")
+		after(59 * time.Minute)
+		after(2*time.Minute, "store")
+		store.err = quota.ErrClock
+		after(2*time.Second, "clock")
+		store.err = nil
+		lists = []blocklist.Status{{Path: "hosts", Err: errors.New("gone")}}
+		after(2*time.Second, "blocklist")
+		lists = nil
+
+		down, attempts = true, 0
+		store.err = fmt.Errorf("%w: it is full", shortener.ErrUnavailable)
+		after(2 * time.Hour)
+		if attempts < 15 || attempts > 20 { // some of an hour: the fault was told of not long ago
+			t.Errorf("%d attempts in two hours", attempts)
+		}
+		store.err = nil
+		down = false
+		after(lastRetry+time.Second, "store", "store") // each of its hours
+		if stats := a.stats(); stats.Delivered != 8 || stats.Failed != int64(attempts-2) {
+			t.Errorf("%+v after %d attempts", stats, attempts)
+		}
+		cancel()
+		group.Wait()
+	})
+}
+
+// Notices outlive a receiver that is down and the process, and arrive once.
+func TestAlertsArriveOnce(t *testing.T) {
+	t.Parallel()
+	withinOneDay(t, func() error {
+		dir := t.TempDir()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		address := listener.Addr().String()
+		if err := listener.Close(); err != nil { // nobody is there for now
+			return err
+		}
+		args := []string{"--throttle-every=0", "--quota-client=10", "--quota-network=10", "--quota-service=10", "--quota-newcomers=0",
+			"--alert-webhook=http://" + address + "/hook#topic"}
+		first := start(t, dir, args...)
+		for range 8 {
+			create(t, first, "https://example.org/")
+		}
+		if _, err := first.await("an alert could not be delivered"); err != nil {
+			return err
+		}
+		first.kill()
+
+		arrived := make(chan string, 100)
+		receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			var n struct{ ID, Text, Content, Message, Topic string }
+			if err := json.Unmarshal(body, &n); err != nil || n.Text == "" || n.Content != n.Text || n.Message != n.Text || n.Topic != "topic" || r.URL.Path != "/hook" {
+				t.Errorf("%s %s: %v", r.URL, body, err)
+			}
+			arrived <- n.ID
+		}))
+		if receiver.Listener, err = net.Listen("tcp", address); err != nil {
+			return err
+		}
+		receiver.Start()
+		defer receiver.Close()
+		second := start(t, dir, args...)
+		create(t, second, "https://example.org/") // the ninth of ten
+		var ids []string
+		for range 3 {
+			select {
+			case id := <-arrived:
+				_, share, _ := strings.Cut(id, "/")
+				ids = append(ids, share)
+			case <-time.After(patience):
+				return fmt.Errorf("only %v arrived:\n%s", ids, second.log())
+			}
+		}
+		if err := second.stop(); err != nil {
+			return err
+		}
+		third := start(t, dir, args...)
+		create(t, third, "https://example.org/")
+		select {
+		case id := <-arrived:
+			_, share, _ := strings.Cut(id, "/")
+			ids = append(ids, share)
+		case <-time.After(patience):
+			return fmt.Errorf("the last did not arrive:\n%s", third.log())
+		}
+		if err := third.stop(); err != nil {
+			return err
+		}
+		if want := []string{"budget/50", "budget/80", "budget/90", "budget/100"}; !slices.Equal(ids, want) || len(arrived) > 0 {
+			return fmt.Errorf("%v arrived and %d more, want %v", ids, len(arrived), want)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"snip/shortener"
+)
+
+// historyEvery is how often the day is written down, and so how much of what was
+// refused is missing from its record after a crash.
+const historyEvery = 5 * time.Minute
+
+// keepHistory writes the day down, again and again, until it is told to end; then
+// once more.
+func keepHistory(service *shortener.Service, log *slog.Logger) (end func()) {
+	return repeat(historyEvery, func(context.Context) {
+		if err := service.KeepHistory(context.Background()); err != nil {
+			log.Warn("the day could not be written down", "err", err)
+		}
+	})
+}
+
+// repeat does work in every interval, until it is told to end; then once more.
+func repeat(interval time.Duration, work func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for last := false; !last; {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				last = true
+			}
+			work(ctx)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// statusCommand is the sub-command that prints how a server is.
+type statusCommand struct{ jsonFlag }
+
+// serverStatus is what the admin listener tells of it, as far as it is printed for
+// a person.
+type serverStatus struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Ready   bool      `json:"ready"`
+	Reason  string    `json:"reason"`
+	Day     string    `json:"day"`
+	Budget  *struct {
+		Used     int64     `json:"used"`
+		Limit    int64     `json:"limit"`
+		ResetsAt time.Time `json:"resets_at"`
+	} `json:"budget"`
+	DryRun    []string         `json:"dry_run"`
+	Creations map[string]int64 `json:"creations"`
+	Visits    map[string]int64 `json:"visits"`
+	Throttled int64            `json:"throttled"`
+	Store     struct {
+		Bytes      int64   `json:"bytes"`
+		LastCommit float64 `json:"last_commit_seconds"`
+		Waiting    int     `json:"waiting"`
+		Trouble    string  `json:"trouble"`
+	} `json:"store"`
+	Blocklists []struct {
+		Path  string `json:"path"`
+		Names int    `json:"names"`
+		Error string `json:"error"`
+	} `json:"blocklists"`
+	Keys      int `json:"keys"`
+	Overrides int `json:"overrides"`
+	Blocks    int `json:"blocks"`
+	Notices   int `json:"notices_waiting"`
+}
+
+func printStatus(ctx context.Context, c *adminClient, line *commandLine, stdout, _ io.Writer) error {
+	if line.Status.JSON {
+		var answer map[string]any
+		if err := c.call(ctx, http.MethodGet, "/api/status", nil, &answer); err != nil {
+			return err
+		}
+		return printJSON(stdout, answer)
+	}
+	var s serverStatus
+	if err := c.call(ctx, http.MethodGet, "/api/status", nil, &s); err != nil {
+		return err
+	}
+	table := newTable(stdout, "SNIP\t"+strings.TrimPrefix(s.Version, "snip "))
+	row := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	row("up since", "%s", s.Started.Format(time.RFC3339))
+	if s.Ready {
+		row("links can be made", "yes")
+	} else {
+		row("links can be made", "no: %s", s.Reason)
+	}
+	if s.Budget != nil {
+		row("links of "+s.Day, "%d of %d, until %s", s.Budget.Used, s.Budget.Limit, s.Budget.ResetsAt.Format(time.RFC3339))
+	}
+	if len(s.DryRun) > 0 {
+		row("levels that refuse nothing", "%s", strings.Join(s.DryRun, ", "))
+	}
+	row("creations since then", "%s", counts(s.Creations))
+	row("refused by the throttle", "%d", s.Throttled)
+	row("visits since then", "%s", counts(s.Visits))
+	row("data file", "%d bytes, last commit %.1f ms, %d writes waiting", s.Store.Bytes, 1000*s.Store.LastCommit, s.Store.Waiting)
+	if s.Store.Trouble != "" {
+		row("trouble", "%s", s.Store.Trouble)
+	}
+	for _, list := range s.Blocklists {
+		row("block list", "%s: %d names %s", list.Path, list.Names, list.Error)
+	}
+	row("set by operators", "%d keys, %d overrides, %d blocked hosts", s.Keys, s.Overrides, s.Blocks)
+	row("alerts waiting", "%d", s.Notices)
+	return table.Flush()
+}
+
+// counts lists what is not zero.
+func counts(numbers map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		if numbers[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", numbers[name], strings.ReplaceAll(name, "_", " ")))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func printHistory(ctx context.Context, c *adminClient, line *commandLine, stdout, _ io.Writer) error {
+	asked := line.Quota.History
+	var answer struct {
+		Days []struct {
+			Day     string           `json:"day"`
+			Created int64            `json:"created"`
+			Clients int64            `json:"clients"`
+			Busiest int64            `json:"busiest"`
+			Refused map[string]int64 `json:"refused"`
+		} `json:"days"`
+	}
+	if err := c.call(ctx, http.MethodGet, fmt.Sprintf("/api/history?limit=%d", asked.Days), nil, &answer); err != nil {
+		return err
+	}
+	if asked.JSON {
+		return printJSON(stdout, answer.Days)
+	}
+	table := newTable(stdout, "DAY\tCREATED\tCLIENTS\tBUSIEST\tREFUSED BY SERVICE\tNETWORK\tCLIENT")
+	for _, d := range answer.Days {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", d.Day, d.Created, d.Clients, d.Busiest,
+			d.Refused["service"], d.Refused["network"], d.Refused["client"])
+	}
+	return table.Flush()
+}
