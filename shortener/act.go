@@ -87,3 +87,15 @@ func (s *Service) Audit(ctx context.Context, before uint64, n int) ([]AuditLine,
 	lines, err := s.store.Audit(ctx, before, n)
 	return lines, refusalOf(err)
 }
+
+// AcceptClock makes links be counted again when the clock is right and later days
+// were counted by one that was wrong. It returns the newest of those days, or "" when
+// the clock needed no such word.
+func (s *Service) AcceptClock(ctx context.Context) (forgotten string, err error) {
+	day := quota.DayOf(s.instant()).Label
+	forgotten, err = s.store.AcceptClock(ctx, day)
+	if err != nil || forgotten == "" {
+		return "", refusalOf(err)
+	}
+	return forgotten, s.act(ctx, Act{Line: AuditLine{Action: "accept clock", Target: day, Note: "although " + forgotten + " was counted"}})
+}

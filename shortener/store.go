@@ -140,6 +140,11 @@ type Store interface {
 	// History returns the records of up to n days, the latest first.
 	History(ctx context.Context, n int) ([]DayRecord, error)
 
+	// AcceptClock forgets which day is the newest, when the given day lies more than
+	// one before it. Counters of later days stay, and go on when those days come. It
+	// returns the day that was forgotten, or "".
+	AcceptClock(ctx context.Context, day string) (forgotten string, err error)
+
 	// Health says how the store is, for whoever watches. It may be called at any time.
 	Health() Health
 

@@ -42,6 +42,8 @@ var operatorCommands = map[string]func(context.Context, *adminClient, *commandLi
 	"audit":  printAudit,
 	"status": printStatus,
 
+	"clock accept": acceptClock,
+
 	"quota history": printHistory,
 }
 
@@ -73,8 +75,7 @@ type commandLine struct {
 
 	AdminToken string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
 
-	Store       string   `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
-	ClockAccept switched `group:"data" name:"clock-accept" help:"For one start: the clock is right, although links of later days were counted."`
+	Store string `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
 
 	ThrottleEvery   string `group:"throttle" name:"throttle-every" default:"10s" help:"One creation per this time for each client; 0 turns the throttle off."`
 	ThrottleBurst   string `group:"throttle" name:"throttle-burst" default:"3" help:"How many creations may come at once after a pause."`
@@ -99,6 +100,7 @@ type commandLine struct {
 	Blocks blockCommands `cmd:"" help:"Hosts that links may not lead to, of a running server."`
 	Quota  quotaCommands `cmd:"" help:"Limits and what is used of them, of a running server."`
 	Audit  auditCommand  `cmd:"" help:"What operators did, the latest first."`
+	Clock  clockCommands `cmd:"" help:"The clock of a running server."`
 	Status statusCommand `cmd:"" help:"How a running server is: today's budget, what it refused, its store."`
 }
 

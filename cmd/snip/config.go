@@ -33,7 +33,6 @@ type config struct {
 	throttle   quota.ThrottleConfig
 	policy     quota.Policy
 	redirect   int
-	clockRight bool
 
 	destinations shortener.Destinations
 
@@ -67,7 +66,6 @@ func readConfig(given settings) (config, error) {
 		header:     read(&r, "client-ip-header", parseHeaderName),
 		origins:    read(&r, "cors-origins", parseOrigins),
 		redirect:   read(&r, "redirect-status", parseRedirectStatus),
-		clockRight: read(&r, "clock-accept", parseSwitch),
 		throttle: quota.ThrottleConfig{
 			Every:   read(&r, "throttle-every", parsePace),
 			Burst:   int(read(&r, "throttle-burst", whole(1, maxBurst))),
@@ -127,9 +125,6 @@ func warnings(c config, given settings) []string {
 	}
 	if c.admin != "" && reachable(c.admin) {
 		w = append(w, "--admin-listen may be reached by other machines, and what is said there is not encrypted; listen on 127.0.0.1, or see that nobody else gets there")
-	}
-	if c.clockRight {
-		w = append(w, "--clock-accept is for one start; leave it out of the next")
 	}
 	return w
 }

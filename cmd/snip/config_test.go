@@ -32,7 +32,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.listen != ":8080" || c.store != "snip.db" || c.contact != "" || c.proxies != nil ||
-		c.header != "X-Forwarded-For" || c.origins != nil || c.redirect != 302 || c.clockRight {
+		c.header != "X-Forwarded-For" || c.origins != nil || c.redirect != 302 || c.keysOnly {
 		t.Errorf("defaults: %+v", c)
 	}
 	if got := c.publicURL.String(); got != "http://localhost:8080" {
@@ -50,13 +50,13 @@ func TestDefaults(t *testing.T) {
 
 func TestFlagWinsOverVariable(t *testing.T) {
 	t.Parallel()
-	c, err := configOf(t, []string{"SNIP_QUOTA_CLIENT=7", "SNIP_STORE=env.db", "SNIP_CONTACT=", "SNIP_CLOCK_ACCEPT=true"},
+	c, err := configOf(t, []string{"SNIP_QUOTA_CLIENT=7", "SNIP_STORE=env.db", "SNIP_CONTACT=", "SNIP_ALLOW_SHORTENERS=true"},
 		"--store", "flag.db", "serve")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.policy.Client != 7 || c.store != "flag.db" || c.contact != "" || !c.clockRight {
-		t.Errorf("client %d, store %q, contact %q, clock %v", c.policy.Client, c.store, c.contact, c.clockRight)
+	if c.policy.Client != 7 || c.store != "flag.db" || c.contact != "" || !c.shorteners {
+		t.Errorf("client %d, store %q, contact %q, shorteners %v", c.policy.Client, c.store, c.contact, c.shorteners)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestSettings(t *testing.T) {
 		{"--quota-newcomers=751", "quota network 250 + newcomers 751 must not exceed quota service 1000"},
 		{"--allow-private-destinations", ""},
 		{"--allow-private-destinations=false", ""},
-		{"--clock-accept=maybe", "true or false"},
+		{"--allow-shorteners=maybe", "true or false"},
 	} {
 		_, err := configOf(t, nil, row.args)
 		wrong, _ := errors.AsType[*settingsError](err)
@@ -186,7 +186,7 @@ func TestWarnings(t *testing.T) {
 		{[]string{"--public-url=http://localhost:8080"}, nil}, // said on purpose
 		{[]string{"--listen=[::1]:1", "--client-ip-header=X-Real-Ip"}, []string{"--client-ip-header"}},
 		{[]string{"--listen=[::1]:1", "--client-ip-header=X-Real-Ip", "--trusted-proxies=::1"}, nil},
-		{[]string{"--listen=[::1]:1", "--clock-accept"}, []string{"--clock-accept"}},
+		{[]string{"--listen=[::1]:1", "--admin-listen=:8081"}, []string{"--admin-listen"}},
 	} {
 		c, err := configOf(t, nil, row.args...)
 		if err != nil {

@@ -254,19 +254,30 @@ func TestClockAccept(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, step := range []struct {
-		args  []string
-		ready int
-	}{
-		{nil, http.StatusServiceUnavailable},
-		{[]string{"--clock-accept"}, http.StatusOK},
-		{nil, http.StatusOK},
-	} {
-		p := start(t, dir, step.args...)
-		mustAsk(t, step.ready, "GET", p.url+"/readyz", "", "")
-		mustAsk(t, http.StatusFound, "GET", p.url+"/later", "", "")
-		if err := p.stop(); err != nil {
-			t.Error(err)
+	p := start(t, dir)
+	operate := func() string {
+		t.Helper()
+		out, err := exec.Command(binary, "clock", "accept", "--admin-listen", p.admin, "--store", filepath.Join(dir, "snip.db")).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
 		}
+		return string(out)
 	}
+	mustAsk(t, http.StatusServiceUnavailable, "GET", p.url+"/readyz", "", "")
+	mustAsk(t, http.StatusFound, "GET", p.url+"/later", "", "")
+	mustAsk(t, http.StatusServiceUnavailable, "POST", p.url+"/api/links", "application/json", `{"url":"https://example.org/"}`)
+	if out := operate(); !strings.Contains(out, "accepted, although links of 2999-12-31 were counted") {
+		t.Errorf("it says %q", out)
+	}
+	mustAsk(t, http.StatusOK, "GET", p.url+"/readyz", "", "")
+	mustAsk(t, http.StatusCreated, "POST", p.url+"/api/links", "application/json", `{"url":"https://example.org/"}`)
+	mustAsk(t, http.StatusFound, "GET", p.url+"/later", "", "")
+	if out := operate(); !strings.Contains(out, "no later day was counted") {
+		t.Errorf("it says %q", out)
+	}
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	p = start(t, dir)
+	mustAsk(t, http.StatusOK, "GET", p.url+"/readyz", "", "")
 }

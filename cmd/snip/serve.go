@@ -27,7 +27,6 @@ const drainTime = 15 * time.Second
 // store is what the process needs of one, beside what creations do.
 type store interface {
 	shortener.Store
-	AcceptClock(ctx context.Context, day string) (forgotten string, err error)
 	Close() error
 }
 
@@ -50,11 +49,6 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 			err = errors.Join(err, fmt.Errorf("closing the store: %w", closeErr))
 		}
 	}()
-	if c.clockRight {
-		if err := acceptClock(ctx, store, log); err != nil {
-			return err
-		}
-	}
 	blocklists, watchBlocklists := openBlocklists(c, log)
 	service := newService(c, store, blocklists, time.Now)
 	if err := service.LoadOperatorSet(ctx); err != nil {
@@ -125,18 +119,6 @@ func drain(server *http.Server, log *slog.Logger) {
 			log.Error("closing connections", "error", err)
 		}
 	}
-}
-
-func acceptClock(ctx context.Context, store store, log *slog.Logger) error {
-	day := quota.DayOf(time.Now()).Label
-	previous, err := store.AcceptClock(ctx, day)
-	if err != nil {
-		return fmt.Errorf("--clock-accept: %w", err)
-	}
-	if previous != "" {
-		log.Warn("the clock was accepted although a later day was counted", "today", day, "newest", previous)
-	}
-	return nil
 }
 
 func newService(c config, store shortener.Store, blocklist shortener.Blocklist, now func() time.Time) *shortener.Service {

@@ -14,6 +14,26 @@ import (
 // statusCommand is the sub-command that prints how a server is.
 type statusCommand struct{ jsonFlag }
 
+// clockCommands are the sub-commands about the clock.
+type clockCommands struct {
+	Accept struct{} `cmd:"" help:"Say that the clock is right, although links of later days were counted."`
+}
+
+func acceptClock(ctx context.Context, c *adminClient, _ *commandLine, stdout, _ io.Writer) error {
+	var answer struct {
+		Forgotten string `json:"forgotten"`
+	}
+	if err := c.call(ctx, http.MethodPost, "/api/clock", nil, &answer); err != nil {
+		return err
+	}
+	if answer.Forgotten == "" {
+		fmt.Fprintln(stdout, "The clock needs no such word: no later day was counted.")
+		return nil
+	}
+	fmt.Fprintf(stdout, "The clock is accepted, although links of %s were counted.\n", answer.Forgotten)
+	return nil
+}
+
 // serverStatus is what the admin listener tells of it, as far as it is printed for
 // a person.
 type serverStatus struct {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 
 	"snip/shortener/memstore"
@@ -15,7 +14,5 @@ import (
 func openStore(string, *slog.Logger) (store, error) { return memory{memstore.New()}, nil }
 
 type memory struct{ *memstore.Store }
-
-func (memory) AcceptClock(context.Context, string) (string, error) { return "", nil }
 
 func (memory) Close() error { return nil }

@@ -363,10 +363,7 @@ func (s *Store) Ready(ctx context.Context, day string) error {
 	})
 }
 
-// AcceptClock forgets which day is the newest, for an operator who says that the
-// clock is right although later days were counted. Their counters stay and are
-// continued when those days come. It returns the day that was forgotten, or ""
-// when the clock needed no such word.
+// AcceptClock implements [shortener.Store].
 func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, err error) {
 	err = s.submit(ctx, func(tx *bbolt.Tx) error {
 		newest, err := checkClock(tx, day)

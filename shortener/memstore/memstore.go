@@ -262,6 +262,16 @@ func (s *Store) changeable(ctx context.Context, slug shortener.Slug) (shortener.
 	return link, err
 }
 
+// AcceptClock implements [shortener.Store].
+func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if quota.CheckClock(day, s.newest) != nil {
+		forgotten, s.newest = s.newest, ""
+	}
+	return forgotten, nil
+}
+
 // Health implements [shortener.Store].
 func (s *Store) Health() shortener.Health { return shortener.Health{} }
 

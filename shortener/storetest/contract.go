@@ -254,6 +254,22 @@ func testClock(t *testing.T, stores []shortener.Store) {
 		t.Errorf("a day behind: %v", err)
 	}
 	m.wantUsed(who, noon, 1, 1, 1)
+
+	// An operator may say that the clock is right; what later days hold goes on.
+	last := stores[len(stores)-1]
+	if day, err := last.AcceptClock(t.Context(), "2026-11-28"); day != "" || err != nil {
+		t.Errorf("a clock that needs no word: %q, %v", day, err)
+	}
+	if day, err := last.AcceptClock(t.Context(), quota.DayOf(tooFar).Label); day != "2026-11-29" || err != nil {
+		t.Errorf("an accepted clock: %q, %v", day, err)
+	}
+	if err := m.create(who, tooFar, "accepted"); err != nil {
+		t.Errorf("after the clock was accepted: %v", err)
+	}
+	if err := m.create(who, noon, "later"); err != nil {
+		t.Errorf("the later day: %v", err)
+	}
+	m.wantUsed(who, noon, 2, 2, 2)
 }
 
 func testCancelled(t *testing.T, stores []shortener.Store) {

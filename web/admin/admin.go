@@ -87,6 +87,7 @@ func New(c Config) (http.Handler, error) {
 		"PUT /api/overrides":    (*server).putOverride,
 		"DELETE /api/overrides": (*server).removeOverride,
 		"GET /api/audit":        (*server).audit,
+		"POST /api/clock":       (*server).acceptClock,
 		"GET /api/status":       (*server).showStatus,
 		"GET /api/history":      (*server).history,
 	} {

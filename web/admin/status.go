@@ -159,3 +159,15 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) error {
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
+
+// acceptClock says that the clock is right.
+func (s *server) acceptClock(w http.ResponseWriter, r *http.Request) error {
+	forgotten, err := s.service.AcceptClock(r.Context())
+	if err != nil {
+		return err
+	}
+	if forgotten != "" {
+		s.log.Warn("the clock was accepted although a later day was counted", "newest", forgotten)
+	}
+	return writeJSON(w, http.StatusOK, map[string]string{"forgotten": forgotten})
+}
