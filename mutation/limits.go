@@ -38,6 +38,12 @@ func limits() []mutant {
 
 		{fault: "the network level is skipped", file: policy, test: "TestPolicyCharges",
 			from: "if p.Network > 0 {", to: "if p.Network < 0 {"},
+		{fault: "a level in a dry run refuses", file: "quota/decide.go", test: "TestDryRun",
+			from: "open-c.Cost && !c.DryRun {", to: "open-c.Cost {"},
+		{fault: "an override outlives its end", file: "quota/override.go", test: "TestOverrides",
+			from: "ok && found.holds(now) {", to: "ok {"},
+		{fault: "a block of a network leaves its clients alone", file: "quota/override.go", test: "TestOverrides",
+			from: "\tif limits.Blocked {\n\t\tlimits.Client = 0\n\t}\n", to: ""},
 		{fault: "a key is limited as an address is", file: policy, test: "TestPolicyCharges",
 			from: "p.Client, p.Network = key.Limit, 0", to: "p.Network = 0"},
 		{fault: "a key is in a network", file: policy, test: "TestPolicyCharges",

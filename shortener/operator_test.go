@@ -3,6 +3,7 @@ package shortener_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -246,6 +247,19 @@ func TestOverride(t *testing.T) {
 	put("192.0.2.1", 5, time.Time{})
 	create(nil)
 	f.wantUsed(t, 5)
+
+	// A lower limit that has ended is not remembered either.
+	put("198.51.100.1", 1, f.clock.read().Add(time.Minute))
+	other := quota.ClientOf(netip.MustParseAddr("198.51.100.1"))
+	for _, want := range []error{nil, quota.ErrExceeded, quota.ErrExceeded} {
+		if _, _, err := f.Create(t.Context(), other, shortener.NewLink{URL: "https://example.org/"}); !errors.Is(err, want) {
+			t.Errorf("under a lower limit: %v, want %v", err, want)
+		}
+	}
+	f.clock.set(f.clock.read().Add(time.Minute))
+	if _, _, err := f.Create(t.Context(), other, shortener.NewLink{URL: "https://example.org/"}); err != nil {
+		t.Errorf("after a lower limit has ended: %v", err)
+	}
 
 	for _, o := range []shortener.Override{
 		{Target: "192.0.2.1", Limit: -1}, {Target: "nobody", Limit: 1}, {Target: "192.0.2.0/23", Limit: 1},

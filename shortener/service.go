@@ -112,13 +112,14 @@ func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link
 	if limits.Blocked {
 		return Link{}, "", ErrBlocked
 	}
-	// What an override has set may end within the day, so it is not remembered.
+	// What an override has set may end within the day, so it is not remembered. Who
+	// gets one is in no table any more: with each act a new one begins.
 	remember := func(err error) {
 		if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && !overridden {
 			set.refused.Add(who, day.Label, exceeded)
 		}
 	}
-	if exceeded := set.refused.Find(who, day.Label); exceeded != nil && !overridden {
+	if exceeded := set.refused.Find(who, day.Label); exceeded != nil {
 		return Link{}, "", exceeded
 	}
 	charges := limits.Charges(who, secret, day, 1)

@@ -66,7 +66,7 @@ func testBudget(t *testing.T, stores []shortener.Store) {
 	want("2026-11-29/budget/90", "2026-11-29/budget/100")
 
 	// A limit that was raised is crossed again, and told once all the same.
-	m.policy.Service = 40
+	m.policy.Service = 42
 	create(noon.Add(3*time.Second), 1)
 	want("2026-11-29/budget/90", "2026-11-29/budget/100")
 	m.policy.Service = 23
