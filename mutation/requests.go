@@ -60,7 +60,7 @@ func requests() []mutant {
 		{fault: "who has an override is refused from memory", file: "shortener/act.go", test: "TestOverride",
 			from: "refused:   quota.NewRefusals(),", to: "refused:   s.set.Load().refused,"},
 		{fault: "a refusal under an override is remembered", file: service, test: "TestOverride",
-			from: "; ok && !overridden {", to: "; ok {"},
+			from: "; ok && !overridden {", to: "; ok || overridden && ok {"},
 		{fault: "who is blocked spends a token", file: create, test: "TestOverrides",
 			from: "\tif s.service.Limits(who).Blocked {\n\t\treturn &refusedForm{err: shortener.ErrBlocked}\n\t}\n", to: ""},
 
