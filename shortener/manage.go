@@ -11,6 +11,7 @@ import (
 type Managed struct {
 	Link    Link
 	Visited int64 // visits counted of a link that has a limit of them
+	Blocked bool  // whether its host is blocked: it leads nowhere
 	Visits  Visits
 }
 
@@ -33,6 +34,7 @@ type Changed struct {
 	MaxVisits    *int64  // as in [NewLink]
 	AnyVisits    bool    // lifts the limit of visits
 	ForwardQuery *bool
+	ShowsTarget  *bool
 }
 
 // Link returns a link for anybody to look at. The errors are those of Follow.
@@ -75,7 +77,7 @@ func (s *Service) Manage(ctx context.Context, slug Slug, who Holder) (Managed, e
 }
 
 func (s *Service) managed(ctx context.Context, link Link) (m Managed, err error) {
-	m.Link = link
+	m.Link, m.Blocked = link, s.blocks(HostOf(link.Destination))
 	if m.Visited, err = s.store.Visited(ctx, link.Slug); err != nil {
 		return Managed{}, refusalOf(err)
 	}
@@ -158,7 +160,7 @@ func (s *Service) parseChange(wanted Changed) (change Change, err error) {
 		}
 		change.MaxVisits = &maxVisits
 	}
-	change.ForwardQuery = wanted.ForwardQuery
+	change.ForwardQuery, change.ShowsTarget = wanted.ForwardQuery, wanted.ShowsTarget
 	return change, nil
 }
 

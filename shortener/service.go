@@ -70,6 +70,7 @@ type NewLink struct {
 	ExpiresAt    string // RFC 3339 with an offset; empty is never
 	MaxVisits    *int64 // 1 to 10,000; nil is any number
 	ForwardQuery bool
+	ShowsTarget  bool // although it has MaxVisits
 }
 
 // Create makes a link for who, and the token that manages it. The errors are an [*InvalidError], a
@@ -139,6 +140,7 @@ func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link
 		Key:          who.Key().ID,
 		MaxVisits:    maxVisits,
 		ForwardQuery: n.ForwardQuery,
+		ShowsTarget:  n.ShowsTarget,
 		Token:        token.Hash(),
 	}
 	for range slugAttempts {

@@ -29,6 +29,7 @@ type Link struct {
 
 	MaxVisits    int64     // how many visits lead on; 0 is any number
 	ForwardQuery bool      // whether a visitor's query is handed on
+	ShowsTarget  bool      // whether anybody may see where it leads although it has MaxVisits
 	Token        TokenHash // of the token that manages it; the zero hash is none
 	TakenDown    string    // the reason's code, when an operator took it down; it leads nowhere and cannot be changed
 	Deleted      bool      // what is left is a tombstone: the slug stays taken and leads nowhere
@@ -60,6 +61,9 @@ func (l Link) Change(c Change) Link {
 	}
 	if c.ForwardQuery != nil {
 		l.ForwardQuery = *c.ForwardQuery
+	}
+	if c.ShowsTarget != nil {
+		l.ShowsTarget = *c.ShowsTarget
 	}
 	return l
 }
@@ -93,6 +97,7 @@ type Change struct {
 	ExpiresAt    *time.Time // the zero time is never
 	MaxVisits    *int64     // 0 is any number
 	ForwardQuery *bool
+	ShowsTarget  *bool
 }
 
 // Errors that callers branch on. What they wrap tells the operator why.

@@ -2,7 +2,8 @@
 // The page that manages one link, which its address names behind the #.
 
 const form = $('change');
-const fields = {url: $('url'), expires_at: $('expires_at'), max_visits: $('max_visits'), forward_query: $('forward_query')};
+const fields = {url: $('url'), expires_at: $('expires_at'), max_visits: $('max_visits')};
+const switches = ['forward_query', 'show_destination'];
 let token, link;
 
 // ask calls the API for the link of this page.
@@ -59,13 +60,16 @@ function showLink(found) {
   const used = link.max_visits !== null && link.visits >= link.max_visits;
   $('visits').textContent = link.max_visits === null ? say('manage.unlimited') : say('manage.used', {Visits: link.visits, Max: link.max_visits});
   const over = end && end <= Date.now();
-  $('ended').hidden = !over && !used;
-  $('ended').textContent = over ? say('manage.expired') : say('manage.used_up');
+  const ended = [[link.taken_down, say('manage.taken_down')], [link.blocked, say('manage.blocked')],
+    [over, say('manage.expired')], [used, say('manage.used_up')]].find(([is]) => is);
+  $('ended').hidden = !ended;
+  $('ended').textContent = ended?.[1] ?? '';
+  form.hidden = link.taken_down;
   showStatistics(link.statistics);
   fields.url.value = link.url;
   putInstant(fields.expires_at, end);
   fields.max_visits.value = link.max_visits ?? '';
-  fields.forward_query.checked = link.forward_query;
+  for (const name of switches) $(name).checked = link[name];
 }
 
 // changes are what was typed over. What is left alone is not sent: a field of
@@ -78,7 +82,7 @@ function changes() {
   if (fields.url.value !== link.url) change.url = fields.url.value;
   if (fields.expires_at.value !== before.value) change.expires_at = instantIn(fields.expires_at);
   if (fields.max_visits.value !== String(link.max_visits ?? '')) change.max_visits = numberIn(fields.max_visits);
-  if (fields.forward_query.checked !== link.forward_query) change.forward_query = fields.forward_query.checked;
+  for (const name of switches) if ($(name).checked !== link[name]) change[name] = $(name).checked;
   return change;
 }
 

@@ -19,6 +19,7 @@ type ownedLink struct {
 	ExpiresAt    *time.Time     `json:"expires_at"` // null is never
 	MaxVisits    *int64         `json:"max_visits"` // null is any number
 	ForwardQuery bool           `json:"forward_query"`
+	ShowsTarget  bool           `json:"show_destination"`
 }
 
 func (s *server) show(link shortener.Link) ownedLink {
@@ -30,6 +31,7 @@ func (s *server) show(link shortener.Link) ownedLink {
 		ExpiresAt:    orNull(link.ExpiresAt, time.Time{}),
 		MaxVisits:    orNull(link.MaxVisits, 0),
 		ForwardQuery: link.ForwardQuery,
+		ShowsTarget:  link.ShowsTarget,
 	}
 }
 

@@ -434,7 +434,7 @@ func FuzzReasons(f *testing.F) {
 }
 
 // fieldNames are those of a new link, and none.
-var fieldNames = []string{"", "url", "slug", "expires_at", "max_visits", "forward_query"}
+var fieldNames = []string{"", "url", "slug", "expires_at", "max_visits", "forward_query", "show_destination"}
 
 // wantFitProblem checks that an error about something sent is a problem whose
 // detail shows nothing of it that is long or not printable, in every language,

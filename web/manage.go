@@ -16,7 +16,9 @@ import (
 // managedLink is a link as its holder sees it.
 type managedLink struct {
 	ownedLink
-	Visits     *int64     `json:"visits"` // null where they have no limit
+	Visits     *int64     `json:"visits"`     // null where they have no limit
+	TakenDown  bool       `json:"taken_down"` // by the operator: it leads nowhere and cannot be changed
+	Blocked    bool       `json:"blocked"`    // its host is: it leads nowhere
 	Statistics statistics `json:"statistics"`
 }
 
@@ -107,7 +109,7 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) writeManaged(w http.ResponseWriter, r *http.Request, m shortener.Managed) error {
-	v := managedLink{ownedLink: s.show(m.Link), Statistics: statisticsOf(m.Visits)}
+	v := managedLink{ownedLink: s.show(m.Link), TakenDown: m.Link.TakenDown != "", Blocked: m.Blocked, Statistics: statisticsOf(m.Visits)}
 	if v.MaxVisits != nil {
 		v.Visits = &m.Visited
 	}
@@ -134,6 +136,7 @@ type changedFields struct {
 	ExpiresAt    optional[string] `json:"expires_at"` // null is never
 	MaxVisits    optional[int64]  `json:"max_visits"` // null is any number
 	ForwardQuery optional[bool]   `json:"forward_query"`
+	ShowsTarget  optional[bool]   `json:"show_destination"`
 }
 
 const mediaMergePatch = "application/merge-patch+json"
@@ -163,6 +166,8 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 		err = mustBe("url")
 	case f.ForwardQuery.null():
 		err = mustBe("forward_query")
+	case f.ShowsTarget.null():
+		err = mustBe("show_destination")
 	}
 	if err != nil {
 		return shortener.Changed{}, err
@@ -173,6 +178,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 		MaxVisits:    f.MaxVisits.value,
 		AnyVisits:    f.MaxVisits.null(),
 		ForwardQuery: f.ForwardQuery.value,
+		ShowsTarget:  f.ShowsTarget.value,
 	}
 	if f.ExpiresAt.null() {
 		c.ExpiresAt = new(string)

@@ -42,13 +42,13 @@ func TestManage(t *testing.T) {
 	s := newSite(t, siteSetup{})
 	h := made(t, s, `{"url":"https://example.org/a","slug":"mine","max_visits":3}`)
 	wantAnswer(t, h.manage("GET", ""), http.StatusOK,
-		`{"slug":"mine","short_url":"https://s.example/mine","url":"https://example.org/a","created_at":"2026-11-29T10:00:00Z","expires_at":null,"max_visits":3,"forward_query":false,"visits":0,"statistics":{"visits":0,`)
+		`{"slug":"mine","short_url":"https://s.example/mine","url":"https://example.org/a","created_at":"2026-11-29T10:00:00Z","expires_at":null,"max_visits":3,"forward_query":false,"show_destination":false,"visits":0,"taken_down":false,"blocked":false,"statistics":{"visits":0,`)
 	wantLocation(t, s, "/mine", http.StatusFound, "https://example.org/a")
 	wantAnswer(t, h.manage("GET", ""), http.StatusOK, `"visits":1`)
 
 	wantAnswer(t, h.manage("PATCH", `{"url":" https://example.net/b?c#d "}`), http.StatusOK, `"url":"https://example.net/b?c#d"`)
 	wantLocation(t, s, "/mine", http.StatusFound, "https://example.net/b?c#d")
-	wantAnswer(t, h.manage("PATCH", `{"forward_query":true,"max_visits":null}`), http.StatusOK, `"max_visits":null,"forward_query":true,"visits":null`)
+	wantAnswer(t, h.manage("PATCH", `{"forward_query":true,"max_visits":null}`), http.StatusOK, `"max_visits":null,"forward_query":true,"show_destination":false,"visits":null`)
 	wantLocation(t, s, "/mine?x=%2B&y", http.StatusFound, "https://example.net/b?c&x=%2B&y#d")
 
 	wantAnswer(t, h.manage("PATCH", `{"expires_at":"2026-11-29T12:00:00+01:00"}`), http.StatusOK, `"expires_at":"2026-11-29T11:00:00Z"`)

@@ -35,7 +35,7 @@ func TestTakenDown(t *testing.T) {
 	}
 	seen()
 	for _, link := range []holder{h, limited} {
-		wantAnswer(t, link.manage("GET", ""), http.StatusOK, `"slug":"`)
+		wantAnswer(t, link.manage("GET", ""), http.StatusOK, `"taken_down":true,"blocked":false`)
 		wantAnswer(t, link.manage("PATCH", `{"url":"https://example.org/"}`), http.StatusForbidden, "so it cannot be changed")
 		wantAnswer(t, link.manage("DELETE", ""), http.StatusForbidden, "so it cannot be changed")
 	}
@@ -49,6 +49,7 @@ func TestTakenDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen()
+	wantAnswer(t, h.manage("GET", ""), http.StatusOK, `"taken_down":false,"blocked":true`)
 	wantAnswer(t, s.post(`{"url":"https://www.evil.example/"}`), http.StatusBadRequest, `"code":"blocked_destination","field":"url","detail":"url: leads to a host that is blocked here."`)
 	wantAnswer(t, h.manage("PATCH", `{"url":"https://evil.example/x"}`), http.StatusBadRequest, "blocked_destination")
 	wantAnswer(t, h.manage("PATCH", `{"url":"https://good.example/"}`), http.StatusOK, "good.example")

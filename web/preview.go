@@ -35,7 +35,7 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	short, limited := s.short+string(link.Slug), link.MaxVisits > 0
+	short, limited := s.short+string(link.Slug), hidesTarget(link)
 	wanted := negotiate(r.Header["Accept"])
 	if fetchesPreviews(r.Header) { // and takes anything, but reads tags of pages
 		wanted = formatHTML
@@ -66,6 +66,10 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, http.StatusOK, mediaJSON, v)
 }
 
+// hidesTarget reports whether nobody may see where a link leads without a visit
+// that counts.
+func hidesTarget(l shortener.Link) bool { return l.MaxVisits > 0 && !l.ShowsTarget }
+
 // previewed returns the text before the + of a decoded path, with what visits
 // tolerate after it.
 func previewed(path string) string {
@@ -92,7 +96,7 @@ func previewOf(t *tongue, link shortener.Link, short string) previewPage {
 	v := previewPage{
 		Slug:     link.Slug,
 		ShortURL: short,
-		Limited:  link.MaxVisits > 0,
+		Limited:  hidesTarget(link),
 		Made:     link.CreatedAt.UTC().Format(t.render(say("layout.day"))),
 		Ends:     t.endOf(link.ExpiresAt),
 	}

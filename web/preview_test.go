@@ -331,3 +331,23 @@ func TestFetchersGetThePreview(t *testing.T) {
 		t.Errorf("the visit that all of them left: %d %q", status, location)
 	}
 }
+
+// The maker of a link whose visits are limited may let its preview show where it
+// leads.
+func TestPreviewShownByItsMaker(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	h := made(t, s, `{"url":"https://example.org/","slug":"few","max_visits":1,"show_destination":true}`)
+	see := func(contains string) {
+		t.Helper()
+		wantAnswer(t, s.do(call{method: "GET", target: "/few+"}), http.StatusOK, contains)
+	}
+	see(`"url":"https://example.org/"`)
+	wantAnswer(t, h.manage("PATCH", `{"show_destination":false}`), http.StatusOK, `"show_destination":false`)
+	see(`"url":null`)
+	wantAnswer(t, h.manage("PATCH", `{"show_destination":true}`), http.StatusOK, `"show_destination":true`)
+	see(`"url":"https://example.org/"`)
+	wantAnswer(t, h.manage("PATCH", `{"show_destination":null}`), http.StatusBadRequest, "show_destination: must be true or false.")
+	wantAnswer(t, s.do(call{method: "HEAD", target: "/few"}), http.StatusOK, "") // still not a visit, and no Location
+	wantLocation(t, s, "/few", http.StatusFound, "https://example.org/")
+}

@@ -30,6 +30,7 @@ type fields struct {
 	ExpiresAt    *string `json:"expires_at"`
 	MaxVisits    *int64  `json:"max_visits"`
 	ForwardQuery *bool   `json:"forward_query"`
+	ShowsTarget  *bool   `json:"show_destination"`
 
 	// Of a form:
 	given  []string // to find what is given twice
@@ -40,7 +41,7 @@ type fields struct {
 // typedLink is what somebody typed, for the form to show again.
 type typedLink struct {
 	URL, Slug, ExpiresAt, MaxVisits string
-	ForwardQuery                    bool
+	ForwardQuery, ShowsTarget       bool
 }
 
 // set fills a field of a form in, once. Forms send what was left empty too.
@@ -66,17 +67,25 @@ func (f *fields) set(name, value string) error {
 			f.MaxVisits = &n
 		}
 	case "forward_query":
-		switch value {
-		case "":
-		case "true", "false":
-			f.ForwardQuery = new(value == "true")
-		default:
-			f.wrong = cmp.Or(f.wrong, mustBe(name))
-		}
+		f.ForwardQuery = f.truth(name, value)
+	case "show_destination":
+		f.ShowsTarget = f.truth(name, value)
 	default:
 		return errUnknownField
 	}
 	f.given = append(f.given, name)
+	return nil
+}
+
+// truth reads a field that is true or false, or left out.
+func (f *fields) truth(name, value string) *bool {
+	switch value {
+	case "":
+	case "true", "false":
+		return new(value == "true")
+	default:
+		f.wrong = cmp.Or(f.wrong, mustBe(name))
+	}
 	return nil
 }
 
@@ -86,7 +95,7 @@ func mustBe(name string) error {
 	switch name {
 	case "max_visits":
 		reason = say("reason.must_be_a_whole_number", "Min", 1, "Max", shortener.MaxVisits)
-	case "forward_query":
+	case "forward_query", "show_destination":
 		reason = say("reason.must_be_true_or_false")
 	}
 	return invalidField(name, reason)
@@ -95,27 +104,31 @@ func mustBe(name string) error {
 var errUnknownField = errors.New("unknown field")
 
 func (f *fields) link() shortener.NewLink {
-	n := shortener.NewLink{URL: valueOf(f.URL), Slug: valueOf(f.Slug), ExpiresAt: valueOf(f.ExpiresAt), MaxVisits: f.MaxVisits}
-	if f.ForwardQuery != nil {
-		n.ForwardQuery = *f.ForwardQuery
+	return shortener.NewLink{
+		URL:          valueOf(f.URL),
+		Slug:         valueOf(f.Slug),
+		ExpiresAt:    valueOf(f.ExpiresAt),
+		MaxVisits:    f.MaxVisits,
+		ForwardQuery: valueOf(f.ForwardQuery),
+		ShowsTarget:  valueOf(f.ShowsTarget),
 	}
-	return n
 }
 
 func (f *fields) typed() typedLink {
 	n := f.link()
-	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery}
+	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget}
 	if n.MaxVisits != nil {
 		t.MaxVisits = strconv.FormatInt(*n.MaxVisits, 10)
 	}
 	return t
 }
 
-func valueOf(field *string) string {
-	if field == nil {
-		return ""
+// valueOf is the zero value for a field that is absent.
+func valueOf[T any](field *T) (value T) {
+	if field != nil {
+		value = *field
 	}
-	return *field
+	return value
 }
 
 // readNewLink reads the body of a creation. With an error it returns what was

@@ -30,6 +30,7 @@ type record struct {
 	Deleted      bool   `cbor:"10,keyasint,omitempty"`
 	Key          uint64 `cbor:"11,keyasint,omitempty"`
 	TakenDown    string `cbor:"12,keyasint,omitempty"`
+	ShowsTarget  bool   `cbor:"13,keyasint,omitempty"`
 }
 
 func encodeLink(l shortener.Link) ([]byte, error) {
@@ -43,6 +44,7 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 
 		MaxVisits:    l.MaxVisits,
 		ForwardQuery: l.ForwardQuery,
+		ShowsTarget:  l.ShowsTarget,
 		Deleted:      l.Deleted,
 		Key:          uint64(l.Key),
 		TakenDown:    l.TakenDown,
@@ -115,6 +117,7 @@ func decodeLink(raw []byte) (shortener.Link, error) {
 
 		MaxVisits:    r.MaxVisits,
 		ForwardQuery: r.ForwardQuery,
+		ShowsTarget:  r.ShowsTarget,
 		TakenDown:    r.TakenDown,
 		Deleted:      r.Deleted,
 	}
