@@ -15,6 +15,10 @@ type Blocklist interface {
 	// Blocks reports whether the host, in lower case and as punycode, is listed or
 	// lies below a domain that is.
 	Blocks(host string) bool
+
+	// Ready returns why it cannot be relied on yet, or nil. Until then no links are
+	// made.
+	Ready() error
 }
 
 // Block is a host that an operator lets no link lead to, with its subdomains.
@@ -34,7 +38,7 @@ func (s *Service) AddBlock(ctx context.Context, host, note string) (Block, error
 	name, err := canonicalHost(host)
 	switch {
 	case err != nil:
-		return Block{}, fmt.Errorf("%w: host %w", ErrInvalidBlock, err)
+		return Block{}, fmt.Errorf("%w: %w", ErrInvalidBlock, err)
 	case !strings.ContainsAny(name, ".:"):
 		return Block{}, fmt.Errorf("%w: %q would block every host that ends in it", ErrInvalidBlock, name)
 	}
@@ -51,7 +55,7 @@ func (s *Service) AddBlock(ctx context.Context, host, note string) (Block, error
 func (s *Service) RemoveBlock(ctx context.Context, host, note string) error {
 	name, err := canonicalHost(host)
 	if err != nil {
-		return fmt.Errorf("%w: host %w", ErrInvalidBlock, err)
+		return fmt.Errorf("%w: %w", ErrInvalidBlock, err)
 	}
 	return s.changeBlock(ctx, "unblock", Block{Host: name, Note: note}, EntryChange{Entry{Kind: EntryBlock, Name: name}, RemoveEntry})
 }
@@ -83,7 +87,7 @@ func (s *Service) Blocks(ctx context.Context) ([]Block, error) {
 // blockedHosts are the operators' blocks, in memory.
 type blockedHosts map[string]bool
 
-// Blocks implements [Blocklist].
+// Blocks reports whether the host is blocked, or lies below one that is.
 func (b blockedHosts) Blocks(host string) bool {
 	for len(b) > 0 {
 		if b[host] {
@@ -98,16 +102,33 @@ func (b blockedHosts) Blocks(host string) bool {
 	return false
 }
 
+// ErrBlocklist means that a list of hosts was never loaded, so that nobody can tell
+// where links may lead. It is a kind of [ErrUnavailable].
+var ErrBlocklist = fmt.Errorf("%w: a list of hosts is missing", ErrUnavailable)
+
+func (s *Service) blocklistReady() error {
+	if s.blocklist == nil {
+		return nil
+	}
+	if err := s.blocklist.Ready(); err != nil {
+		return fmt.Errorf("%w: %w", ErrBlocklist, err)
+	}
+	return nil
+}
+
 // blocks reports whether a destination's host is blocked, by an operator or a list.
 func (s *Service) blocks(host string) bool {
 	return host != "" && (s.set.Load().blocked.Blocks(host) || s.blocklist != nil && s.blocklist.Blocks(host))
 }
 
-// canonicalHost reads a host as an operator types it. The error says what is wrong
-// with it, as what follows its name in a sentence.
+// canonicalHost reads a host as an operator types it.
 func canonicalHost(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil { // an IPv6 address without brackets
 		return carried(addr).String(), nil
 	}
-	return CanonicalHost(strings.TrimPrefix(text, "*."))
+	host, err := CanonicalHost(strings.TrimPrefix(strings.TrimPrefix(text, "*"), "."))
+	if err != nil {
+		return "", fmt.Errorf("%q is no host such as evil.example, and no address", text)
+	}
+	return host, nil
 }

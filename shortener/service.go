@@ -173,6 +173,9 @@ func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link
 // destination reads a destination and refuses one whose host is blocked.
 func (s *Service) destination(text string) (string, error) {
 	destination, err := s.destinations.Parse(text)
+	if err == nil {
+		err = s.blocklistReady()
+	}
 	if err == nil && s.blocks(HostOf(destination)) {
 		return "", blocked(because("leads_to_a_blocked_host"))
 	}
@@ -289,6 +292,9 @@ func (s *Service) target(ctx context.Context, slug Slug) (Target, error) {
 
 // Ready reports why creations would fail now, or nil.
 func (s *Service) Ready(ctx context.Context) error {
+	if err := s.blocklistReady(); err != nil {
+		return err
+	}
 	return s.store.Ready(ctx, quota.DayOf(s.instant()).Label)
 }
 

@@ -49,7 +49,7 @@ func (s *Service) selector(ctx context.Context, sel Selection) (func(Link) bool,
 	case sel.Host != "":
 		name, err := canonicalHost(sel.Host)
 		if err != nil {
-			return nil, fmt.Errorf("%w: host %w", ErrInvalidSelection, err)
+			return nil, fmt.Errorf("%w: %w", ErrInvalidSelection, err)
 		}
 		return func(l Link) bool {
 			host := HostOf(l.Destination)

@@ -59,6 +59,9 @@ func bearer(r *http.Request) (text shortener.Token, shown bool) {
 	const most = 256 // bytes; all that is known here is shorter
 	for _, line := range r.Header["Authorization"] {
 		scheme, rest, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(scheme, shortener.KeyPrefix) || strings.HasPrefix(rest, shortener.KeyPrefix) && !strings.EqualFold(scheme, "Bearer") {
+			return "", true // a key without its scheme is not taken for none
+		}
 		if !strings.EqualFold(scheme, "Bearer") {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"snip/quota"
+	"snip/shortener"
 )
 
 // health is the body of the two probes when all is well.
@@ -26,8 +27,11 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) error {
 		return writeJSON(w, r, http.StatusOK, mediaJSON, health{Status: "ready"})
 	}
 	reason := "store"
-	if errors.Is(err, quota.ErrClock) {
+	switch {
+	case errors.Is(err, quota.ErrClock):
 		reason = "clock"
+	case errors.Is(err, shortener.ErrBlocklist):
+		reason = "blocklist"
 	}
 	s.faults.report("readiness: "+reason, err)
 	return unavailable(say("problem.not_ready", "Reason", reason))

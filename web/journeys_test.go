@@ -104,7 +104,7 @@ const (
 	fresh50 = "50 links a day, 50 left today. Starts afresh at 09:00 your time (00:00 UTC)."
 	fresh49 = "50 links a day, 49 left today. Starts afresh at 09:00 your time (00:00 UTC)."
 	keepIt  = "Keep this manage link: it is the only way to change or delete the short link."
-	refused = "No more links can be made from your address just now. Others may share it. "
+	refused = "No more links can be made from your IP address just now. Others may share it. "
 )
 
 // wantLink checks that the tab shows a short link and that it leads to want.

@@ -89,6 +89,7 @@ func TestUnknownKey(t *testing.T) {
 		{"Bearer " + revoked}, {"Bearer " + key + "x"}, {"Bearer " + strings.ToLower(key)}, {"Bearer"}, {"Bearer "}, {"bearer snip_"},
 		{"Bearer " + strings.Repeat("A", 26)}, {"Bearer " + strings.Repeat("A", 10_000)}, {"Bearer " + key + ", Bearer " + key},
 		{"Bearer " + key, "Bearer " + key}, {"Basic QTpC", "Bearer " + revoked},
+		{key}, {"Basic " + key}, {"Token " + revoked},
 	} {
 		for _, target := range []string{"/api/links", "/api/quota", "/api/keys/self/links"} {
 			method := map[bool]string{true: "POST", false: "GET"}[target == "/api/links"]

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"snip/shortener"
 )
@@ -20,10 +21,11 @@ func (s *server) keyLinks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	before := r.URL.Query().Get("before")
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	before := query.Get("before")
 	slug, ok := shortener.ParseSlug(before)
 	notItsOwn := invalidField("before", say("reason.must_be_a_slug_of_this_key"))
-	if before != "" && !ok {
+	if err != nil || before != "" && !ok {
 		return notItsOwn
 	}
 	links, err := s.service.LinksOf(r.Context(), key.ID, slug)

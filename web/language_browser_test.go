@@ -149,7 +149,7 @@ func speaksKoreanWithoutScript(t *testing.T, chromium context.Context) {
 	if response := v.submit("https://example.org/"); response.Status != http.StatusTooManyRequests {
 		t.Fatalf("status %d", response.Status)
 	}
-	if got, want := v.text("problem"), "지금은 이 주소에서 링크를 더 만들 수 없습니다. 같은 주소를 다른 사람과 함께 쓰고 있을 수 있습니다. 00:00 UTC 이후에 다시 시도해 주세요."; got != want {
+	if got, want := v.text("problem"), "지금은 이 IP 주소에서 링크를 더 만들 수 없습니다. 같은 IP 주소를 다른 사람과 함께 쓰고 있을 수 있습니다. 00:00 UTC 이후에 다시 시도해 주세요."; got != want {
 		t.Errorf("problem: %q, want %q", got, want)
 	}
 }

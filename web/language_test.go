@@ -138,7 +138,7 @@ func refusals(t *testing.T) map[string]func(accept, language string) *httptest.R
 		"gone":              get("/gone"),
 		"gone preview":      get("/gone+"),
 		"picture":           get("/taken/qr.svg?size=1"),
-		"picture's query":   get("/taken/qr.svg?lang=ko"),
+		"picture's query":   get("/taken/qr.svg?colour=red"),
 		"method":            ask(s, call{method: "PUT", target: "/taken"}),
 		"no token":          get("/api/links/taken"),
 		"wrong token":       ask(s, call{method: "GET", target: "/api/links/taken", header: map[string]string{"Authorization": "Bearer x"}}),

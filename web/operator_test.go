@@ -70,7 +70,7 @@ func TestOverrides(t *testing.T) {
 	set("203.0.113.0/24", 0)
 	before := s.store.calls.Load()
 	for range 3 {
-		wantAnswer(t, s.post(goodJSON), http.StatusForbidden, `"detail":"The operator of this service lets no links be made from your address."`)
+		wantAnswer(t, s.post(goodJSON), http.StatusForbidden, `"detail":"The operator of this service lets you make no links."`)
 	}
 	if n := s.store.calls.Load() - before; n != 0 {
 		t.Errorf("%d calls to the store", n)

@@ -33,7 +33,7 @@ type pages struct {
 func newPages(c Config, languages *catalogue) (*pages, error) {
 	f := frame{
 		Prefix:     prefixOf(c.PublicURL),
-		Contact:    c.Contact,
+		Contact:    strings.TrimPrefix(c.Contact, "mailto:"),
 		ContactURL: c.Contact,
 	}
 	if strings.Contains(c.Contact, "@") && !strings.Contains(c.Contact, ":") {

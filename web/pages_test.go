@@ -104,7 +104,7 @@ func TestFormSaysTheProblem(t *testing.T) {
 		p.retryAfter = wait
 		return &p
 	}
-	const shared = "No more links can be made from your address just now. Others may share it. "
+	const shared = "No more links can be made from your IP address just now. Others may share it. "
 	for _, row := range []struct {
 		name        string
 		typed       string

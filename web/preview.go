@@ -45,7 +45,7 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 		c := s.languages.choose(r)
 		return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
 			v := previewOf(c.tongue, link, short)
-			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil { // a page without them is better than none
+			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil && link.MaxVisits == 0 { // a page without them is better than none
 				v.Visits = c.render(say("preview.visits", "Count", visits.Total()))
 			}
 			return s.pages.preview(page, c, v)
@@ -182,9 +182,11 @@ var fetchers = []string{
 	"SkypeUriPreview", "Mattermost-Bot/", "Cardyb", "Mastodon/",
 }
 
+var fetchersInLowerCase = strings.Split(strings.ToLower(strings.Join(fetchers, "\n")), "\n")
+
 func fetchesPreviews(h http.Header) bool {
 	lines := h["User-Agent"]
-	return len(lines) > 0 && containsAny(lines[0], fetchers)
+	return len(lines) > 0 && containsAny(strings.ToLower(lines[0]), fetchersInLowerCase)
 }
 
 // reportURL is the contact's address for a report of one link.

@@ -127,7 +127,7 @@ func TestPreviewPage(t *testing.T) {
 			"The whole address https://аpple.example/ Made on 28 November 2026. It has no end. 0 visits so far. Go there",
 			"A short link to xn--pple-43d.example"},
 		"few": {"This link may be visited a limited number of times, so where it leads is shown to those who visit it. The button uses one visit. " +
-			"Made on 28 November 2026. It has no end. 0 visits so far. Visit it",
+			"Made on 28 November 2026. It has no end. Visit it",
 			"A short link"},
 		"odd": {"The whole address read by no rule of today Made on 28 November 2026. It has no end. 0 visits so far. Go there",
 			"A short link"},

@@ -107,6 +107,8 @@ func readQROptions(query string) (qrOptions, error) {
 			o.margin, err = wholeNumber(name, value, 0, maxQRMargin)
 		case "level":
 			o.level, err = qrLevel(value)
+		case "lang": // of a refusal
+			continue
 		default:
 			err = invalidRequest(say("qr.unknown", "Name", quoted(name)))
 		}

@@ -90,7 +90,7 @@ func referrerOf(h http.Header) string {
 	if len(host) == 0 || len(host) > 253 || strings.ContainsFunc(host, notInHost) {
 		return ""
 	}
-	return strings.ToLower(host)
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
 // notInHost reports whether no browser would send the character in a host.

@@ -94,8 +94,11 @@ func (a *alerts) run(ctx context.Context) {
 func (a *alerts) look(ctx context.Context) {
 	if err := a.service.Ready(ctx); err != nil && ctx.Err() == nil {
 		kind := "store"
-		if errors.Is(err, quota.ErrClock) {
+		switch {
+		case errors.Is(err, quota.ErrClock):
 			kind = "clock"
+		case errors.Is(err, shortener.ErrBlocklist):
+			kind = "blocklist"
 		}
 		a.raise(ctx, kind, fmt.Sprintf("Links cannot be made: %v.", err))
 	}

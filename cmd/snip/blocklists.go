@@ -16,7 +16,7 @@ import (
 const blocklistsEvery = 5 * time.Second
 
 // openBlocklists reads the lists. One that cannot be read does not keep the program
-// from starting: its redirects must go on, and the log says so. The second result
+// from starting: its redirects must go on. But no links are made until it is there. The second result
 // reads them anew as they change, until its context ends.
 func openBlocklists(c config, log *slog.Logger) (*blocklist.Files, func(context.Context)) {
 	var always []*blocklist.List

@@ -89,10 +89,27 @@ func TestBlocklists(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A list that is not there does not keep the links from leading on.
+	// A list that is not there does not keep links from leading on, but no more are
+	// made until it is.
 	p = start(t, dir, "--blocklists", list+".missing", "--allow-shorteners", "--throttle-every", "0")
 	if !strings.Contains(p.log(), "block lists could not be loaded") {
 		t.Errorf("the log says nothing:\n%s", p.log())
+	}
+	if status := mustVisit(t, p.url+strings.TrimPrefix(good, good[:strings.LastIndexByte(good, '/')])); status != http.StatusFound {
+		t.Errorf("a visit: %d", status)
+	}
+	if a := mustAsk(t, http.StatusServiceUnavailable, "GET", p.url+"/readyz", "", ""); !strings.Contains(a.body, "Reason: blocklist.") {
+		t.Errorf("it is not ready: %s", a.body)
+	}
+	create(http.StatusServiceUnavailable, "https://bit.ly/abc")
+	if err := os.Rename(list, list+".missing"); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	for deadline := time.Now().Add(patience); mustVisit(t, p.url+"/readyz") != http.StatusOK; {
+		if time.Now().After(deadline) {
+			t.Fatalf("it stays unready:\n%s", p.log())
+		}
 	}
 	create(http.StatusCreated, "https://bit.ly/abc")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -46,6 +47,10 @@ func addBlock(ctx context.Context, c *adminClient, line *commandLine, stdout, _ 
 	var added blockedHost
 	if err := c.call(ctx, http.MethodPost, blocksPath, map[string]any{"host": asked.Host, "note": asked.Note}, &added); err != nil {
 		return err
+	}
+	if _, err := netip.ParseAddr(added.Host); err == nil {
+		fmt.Fprintf(stdout, "%s is blocked.\n", added.Host)
+		return nil
 	}
 	fmt.Fprintf(stdout, "%s and its subdomains are blocked.\n", added.Host)
 	return nil

@@ -43,7 +43,8 @@ type apiKey struct {
 	Daily     int64     `json:"daily"`
 	Used      *int64    `json:"used"`
 	CreatedAt time.Time `json:"created_at"`
-	Key       string    `json:"key,omitempty"` // its text, when it is made
+	Override  *int64    `json:"override,omitempty"` // what holds in place of daily for now
+	Key       string    `json:"key,omitempty"`      // its text, when it is made
 }
 
 const keysPath = "/api/keys"
@@ -79,7 +80,11 @@ func listKeys(ctx context.Context, c *adminClient, line *commandLine, stdout, _ 
 		if key.Used != nil {
 			used = strconv.FormatInt(*key.Used, 10)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", key.Name, used, key.Daily, key.CreatedAt.Format(time.DateOnly), key.ID)
+		daily := strconv.FormatInt(key.Daily, 10)
+		if key.Override != nil {
+			daily += " (an override holds)"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", key.Name, used, daily, key.CreatedAt.Format(time.DateOnly), key.ID)
 	}
 	return table.Flush()
 }
@@ -94,6 +99,9 @@ func changeKey(ctx context.Context, c *adminClient, line *commandLine, stdout, _
 		return printJSON(stdout, changed)
 	}
 	fmt.Fprintf(stdout, "The key %q may make %d links a day.\n", changed.Name, changed.Daily)
+	if changed.Override != nil {
+		fmt.Fprintf(stdout, "For now an override holds in its place: see snip quota show 'key %s'.\n", changed.Name)
+	}
 	return nil
 }
 

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // which says which links are meant.
@@ -76,8 +78,7 @@ func listLinks(ctx context.Context, c *adminClient, line *commandLine, stdout, s
 	}
 	table := newTable(stdout, "SLUG\tMADE\tTAKEN DOWN\tLEADS TO")
 	for _, link := range answer.Links {
-		// %q would make addresses of other letters unreadable; they hold no control characters.
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", link.Slug, link.CreatedAt.Format(time.DateOnly), link.TakenDown, link.URL)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", link.Slug, link.CreatedAt.Format(time.DateOnly), link.TakenDown, printable(link.URL))
 	}
 	return table.Flush()
 }
@@ -122,6 +123,19 @@ func actOnLinks(ctx context.Context, c *adminClient, act string, body map[string
 	}
 	fmt.Fprintf(stdout, "%d %s %s.\n", answer.Links, noun, done)
 	return nil
+}
+
+// printable spells out what a terminal would not show, or show in another order.
+func printable(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		if unicode.IsPrint(c) {
+			b.WriteRune(c)
+		} else {
+			fmt.Fprintf(&b, "<%U>", c)
+		}
+	}
+	return b.String()
 }
 
 // newTable returns a table with its heading, to be flushed.

@@ -18,13 +18,13 @@ type quotaCommands struct {
 		jsonFlag
 	} `cmd:"" help:"Show what is used at each level today, and which would refuse next."`
 	Override struct {
-		Target    string        `arg:"" help:"An address, a network such as 203.0.113.0/24, or 'key NAME'."`
-		Limit     *int64        `xor:"what" help:"Links per UTC day in place of the limit that holds for all."`
-		Unlimited bool          `xor:"what" help:"Any number; wider levels hold all the same."`
-		Block     bool          `xor:"what" help:"None at all."`
-		Remove    bool          `xor:"what" help:"The limit that holds for all, again."`
-		For       time.Duration `placeholder:"TIME" help:"How long it holds, such as 24h; without it, until it is removed."`
-		Note      string        `help:"For other operators."`
+		Target    string         `arg:"" help:"An address, a network such as 203.0.113.0/24, or 'key NAME'."`
+		Limit     *int64         `xor:"what" help:"Links per UTC day in place of the limit that holds for all."`
+		Unlimited bool           `xor:"what" help:"Any number; wider levels hold all the same."`
+		Block     bool           `xor:"what" help:"None at all."`
+		Remove    bool           `xor:"what,end" help:"The limit that holds for all, again."`
+		For       *time.Duration `xor:"end" placeholder:"TIME" help:"How long it holds, such as 24h; without it, until it is removed."`
+		Note      string         `help:"For other operators."`
 	} `cmd:"" help:"Give one address, network or key another limit, at once."`
 	Overrides struct {
 		jsonFlag
@@ -55,6 +55,7 @@ func showQuota(ctx context.Context, c *adminClient, line *commandLine, stdout, _
 			Used     int64     `json:"used"`
 			Limit    *int64    `json:"limit"`
 			ResetsAt time.Time `json:"resets_at"`
+			DryRun   bool      `json:"dry_run,omitempty"`
 		} `json:"levels"`
 		Refuses string    `json:"refuses,omitempty"`
 		Blocked bool      `json:"blocked"`
@@ -68,7 +69,11 @@ func showQuota(ctx context.Context, c *adminClient, line *commandLine, stdout, _
 	}
 	table := newTable(stdout, "LEVEL\tUSED\tLIMIT\tSTARTS AFRESH")
 	for _, l := range report.Levels {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", l.Level, l.Used, limitText(l.Limit), l.ResetsAt.Format(time.RFC3339))
+		limit := limitText(l.Limit)
+		if l.DryRun {
+			limit += " (dry run)"
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", l.Level, l.Used, limit, l.ResetsAt.Format(time.RFC3339))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -106,8 +111,8 @@ func overrideQuota(ctx context.Context, c *adminClient, line *commandLine, stdou
 	case asked.Limit == nil && !asked.Unlimited:
 		return &settingsError{[]error{errors.New("one of --limit, --unlimited, --block and --remove is needed; see snip --help")}}
 	}
-	if asked.For != 0 {
-		wanted.Until = time.Now().Add(asked.For)
+	if asked.For != nil {
+		wanted.Until = time.Now().Add(*asked.For)
 	}
 	var set override
 	if err := c.call(ctx, http.MethodPut, overridesPath, wanted, &set); err != nil {
@@ -133,9 +138,12 @@ func listOverrides(ctx context.Context, c *adminClient, line *commandLine, stdou
 	}
 	table := newTable(stdout, "TARGET\tLIMIT\tUNTIL\tNOTE")
 	for _, o := range answer.Overrides {
-		until := "removed"
+		until := "it is removed"
 		if !o.Until.IsZero() {
 			until = o.Until.Format(time.RFC3339)
+		}
+		if !o.Until.IsZero() && o.Until.Before(time.Now()) {
+			until += " (over)"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%q\n", o.Target, limitText(o.Limit), until, o.Note)
 	}

@@ -1,6 +1,7 @@
 package blocklist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,16 @@ func NewFiles(c Config) *Files {
 
 // Blocks is [List.Blocks] for all the lists.
 func (f *Files) Blocks(host string) bool { return f.current.Load().list.Blocks(host) }
+
+// Ready returns the error of the first file that was never loaded, or nil.
+func (f *Files) Ready() error {
+	for _, status := range f.Status() {
+		if status.Loaded.IsZero() {
+			return cmp.Or(status.Err, fmt.Errorf("block list %s was not read yet", status.Path))
+		}
+	}
+	return nil
+}
 
 // Status returns what became of each file, in the order of [Config]. Callers must
 // not change it.

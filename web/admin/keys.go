@@ -15,6 +15,7 @@ type key struct {
 	Daily     int64     `json:"daily"` // links per UTC day
 	Used      *int64    `json:"used"`  // of them today; null where they cannot be counted
 	CreatedAt time.Time `json:"created_at"`
+	Override  *int64    `json:"override,omitempty"` // what holds in place of daily for now
 }
 
 // newKey is the answer in which a key is made, the only one with its text.
@@ -26,6 +27,9 @@ type newKey struct {
 // view adds what is used today.
 func (s *server) view(ctx context.Context, k shortener.Key) key {
 	v := key{Name: k.Name, ID: k.ID.String(), Daily: k.Daily, CreatedAt: k.CreatedAt}
+	if limit := s.service.Limits(k.Client()).Client; limit != k.Daily {
+		v.Override = &limit
+	}
 	if a, err := s.service.Allowance(ctx, k.Client()); err == nil {
 		v.Used = &a.Usage.Used
 	}

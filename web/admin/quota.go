@@ -14,6 +14,7 @@ type usage struct {
 	Used     int64       `json:"used"`
 	Limit    *int64      `json:"limit"` // null is any number
 	ResetsAt time.Time   `json:"resets_at"`
+	DryRun   bool        `json:"dry_run,omitempty"` // whether it refuses nothing
 }
 
 func viewUsage(u quota.Usage) usage {
@@ -43,6 +44,7 @@ func (s *server) showQuota(w http.ResponseWriter, r *http.Request) error {
 	}{Target: report.Target, Levels: make([]usage, len(report.Usages)), Refuses: report.Refuses, Blocked: report.Blocked, OpensAt: report.OpensAt}
 	for i, u := range report.Usages {
 		answer.Levels[i] = viewUsage(u)
+		answer.Levels[i].DryRun = s.process.Settings.Policy.DryRun[u.Level]
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
