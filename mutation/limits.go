@@ -37,7 +37,7 @@ func limits() []mutant {
 			from: "case used[i] < 0:", to: "case false:"},
 
 		{fault: "the network level is skipped", file: policy, test: "TestPolicyCharges",
-			from: "if p.Network > 0 {", to: "if p.Network < 0 {"},
+			from: "if p.Network > 0 && who", to: "if p.Network < 0 && who"},
 		{fault: "a level in a dry run refuses", file: "quota/decide.go", test: "TestDryRun",
 			from: "open-c.Cost && !c.DryRun {", to: "open-c.Cost {"},
 		{fault: "an override outlives its end", file: "quota/override.go", test: "TestOverrides",

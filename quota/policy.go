@@ -79,7 +79,7 @@ func (p Policy) Charges(who Client, secret Secret, w Window, cost int64) []Charg
 		}
 		add(LevelService, "", p.Service, reserved)
 	}
-	if p.Network > 0 {
+	if p.Network > 0 && who.Key().ID == 0 { // a key is in none
 		add(LevelNetwork, secret.Subject(LevelNetwork, who.Network()), p.Network, 0)
 	}
 	if p.Client > 0 || p.Blocked { // zero leaves a level out, but for who is blocked

@@ -35,9 +35,10 @@ func DaysBefore(label string, n int) (string, error) {
 // CheckClock compares the day a clock shows with the newest day that has a
 // counted demand. A clock that lies more than a day behind has lost its time,
 // and counting under old labels would forgive everyone: the error wraps
-// [ErrClock]. An empty newest day means that nothing was counted yet.
+// [ErrClock]. An empty newest day means that nothing was counted yet, and an empty
+// day that nothing is to be counted.
 func CheckClock(day, newest string) error {
-	if newest == "" {
+	if day == "" || newest == "" {
 		return nil
 	}
 	oldest, err := DayBefore(newest)

@@ -76,12 +76,17 @@ func (s *Service) Blocks(ctx context.Context) ([]Block, error) {
 	}
 	blocks := make([]Block, len(entries))
 	for i, e := range entries {
-		if err := json.Unmarshal([]byte(e.Value), &blocks[i]); err != nil {
+		if blocks[i], err = blockOf(e); err != nil {
 			return nil, fmt.Errorf("%w: block of %s: %w", ErrUnavailable, e.Name, err)
 		}
-		blocks[i].Host = e.Name
 	}
 	return blocks, nil
+}
+
+func blockOf(e Entry) (b Block, err error) {
+	err = json.Unmarshal([]byte(e.Value), &b)
+	b.Host = e.Name
+	return b, err
 }
 
 // blockedHosts are the operators' blocks, in memory.

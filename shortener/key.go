@@ -105,12 +105,17 @@ func (s *Service) Keys(ctx context.Context) ([]Key, error) {
 	}
 	keys := make([]Key, len(entries))
 	for i, e := range entries {
-		if err := json.Unmarshal([]byte(e.Value), &keys[i]); err != nil {
+		if keys[i], err = keyOf(e); err != nil {
 			return nil, fmt.Errorf("%w: key %q: %w", ErrUnavailable, e.Name, err)
 		}
-		keys[i].Name = e.Name
 	}
 	return keys, nil
+}
+
+func keyOf(e Entry) (Key, error) {
+	key := Key{Name: e.Name}
+	err := json.Unmarshal([]byte(e.Value), &key)
+	return key, err
 }
 
 // FindKey returns the key whose text that is. It does not touch the store.

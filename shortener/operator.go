@@ -23,6 +23,22 @@ const (
 	EntryBlock    EntryKind = "block"    // a host that links may not lead to
 )
 
+// Check returns why the service could not read the entry.
+func (e Entry) Check() error {
+	var err error
+	switch e.Kind {
+	case EntryKey:
+		_, err = keyOf(e)
+	case EntryOverride:
+		_, err = overrideOf(e)
+	case EntryBlock:
+		_, err = blockOf(e)
+	default:
+		err = errors.New("it is of no known kind")
+	}
+	return err
+}
+
 // EntryChange is what becomes of an entry.
 type EntryChange struct {
 	Entry

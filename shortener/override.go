@@ -103,12 +103,17 @@ func (s *Service) Overrides(ctx context.Context) ([]Override, error) {
 	}
 	overrides := make([]Override, len(entries))
 	for i, e := range entries {
-		if err := json.Unmarshal([]byte(e.Value), &overrides[i]); err != nil {
+		if overrides[i], err = overrideOf(e); err != nil {
 			return nil, fmt.Errorf("%w: override of %s: %w", ErrUnavailable, e.Name, err)
 		}
-		overrides[i].Target = e.Name
 	}
 	return overrides, nil
+}
+
+func overrideOf(e Entry) (o Override, err error) {
+	err = json.Unmarshal([]byte(e.Value), &o)
+	o.Target = e.Name
+	return o, err
 }
 
 // canonicalTarget returns the one spelling of a target.

@@ -10,8 +10,12 @@ import (
 // Creation is one demand: the links to store, all or none, and what they cost.
 type Creation struct {
 	Links   []Link         // at least one, with distinct slugs
-	Day     string         // the UTC day of the decision's instant, and of every link
+	Day     string         // the UTC day of the decision's instant, and of every link; "" with no charges is a day of the past that nobody is charged for
 	Charges []quota.Charge // the widest level first; the cost of each is len(Links); none where every level is off
+
+	// What has been counted of those of the links that were made before, elsewhere.
+	Visited map[Slug]int64
+	Visits  map[Slug]Visits
 }
 
 // Health is how a store is; what a store does not know is zero.
@@ -50,8 +54,8 @@ type Store interface {
 	// nothing, so a slug under which no link is stored may come again.
 	NewSlug() Slug
 
-	// Create stores every link and applies every charge in one durable commit,
-	// or does neither. It checks, in this order: the clock (quota.ErrClock, when
+	// Create stores every link, with the visits that it comes with, and applies every
+	// charge in one durable commit, or does neither. It checks, in this order: the clock (quota.ErrClock, when
 	// Day is more than a day before the newest day that has a counted link), the
 	// charges (quota.Decide: *quota.ExceededError), the slugs (ErrSlugTaken).
 	// A counter that cannot be read is quota.ErrCannotCount.

@@ -70,6 +70,21 @@ func newAlerts(c config, service *shortener.Service, blocklists *blocklist.Files
 	return a
 }
 
+// start runs until it is told to end. Then what was delivered is written down, so
+// that it does not come again.
+func (a *alerts) start() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
 // run looks and delivers until ctx ends.
 func (a *alerts) run(ctx context.Context) {
 	var group sync.WaitGroup
@@ -182,7 +197,7 @@ func (a *alerts) forget(ctx context.Context, n shortener.Notice) {
 	inMemory := len(a.memory) < before
 	a.mu.Unlock()
 	if !inMemory {
-		if err := a.service.Delivered(ctx, n.ID); err != nil {
+		if err := a.service.Delivered(context.WithoutCancel(ctx), n.ID); err != nil {
 			return
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/fxamacker/cbor/v2"
-	"go.etcd.io/bbolt"
-
+	"snip/quota"
 	"snip/shortener"
 	"snip/shortener/boltstore"
 )
@@ -16,88 +14,47 @@ import (
 // fileContent is what a data file holds once its process has ended.
 type fileContent struct {
 	slugs map[string]bool
-	links map[string]shortener.Link // by slug, as the program reads them
-	// used adds up the counters of each day and level, the level by the first
-	// letter of its name.
-	used map[string]map[byte]int64
+	links map[string]shortener.Link        // by slug, as the program reads them
+	used  map[string]map[quota.Level]int64 // what the counters of each day and level add up to
 }
 
-// readFile reads a data file, and its error holds what bbolt's own check finds.
-// A panic over a broken page is an error like others: some tests break pages.
+// readFile reads a data file, and its error holds all that snip check says is
+// wrong with it.
 func readFile(path string) (content fileContent, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic while reading: %v", p)
-		}
-	}()
 	content = fileContent{
-		slugs: map[string]bool{}, links: map[string]shortener.Link{}, used: map[string]map[byte]int64{},
+		slugs: map[string]bool{}, links: map[string]shortener.Link{}, used: map[string]map[quota.Level]int64{},
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: patience})
+	report, err := boltstore.Check(path)
+	if err == nil {
+		err = report.Err()
+	}
 	if err != nil {
 		return content, err
 	}
-	err = func() error {
-		defer db.Close() // nothing was written
-		return db.View(content.read)
-	}()
-	if err != nil {
-		return content, err
+	for _, day := range report.Days {
+		content.used[day.Day] = day.Used
 	}
 	store, err := boltstore.Open(path, boltstore.Options{})
 	if err != nil {
 		return content, err
 	}
-	for slug := range content.slugs {
-		link, getErr := store.Get(context.Background(), shortener.Slug(slug))
-		content.links[slug] = link
-		err = errors.Join(err, getErr)
+	for mark := ""; ; {
+		links, next, err := store.Scan(context.Background(), mark, 1000)
+		if err != nil {
+			return content, errors.Join(err, store.Close())
+		}
+		for _, link := range links {
+			content.slugs[string(link.Slug)] = true
+			content.links[string(link.Slug)] = link
+		}
+		if mark = next; mark == "" {
+			break
+		}
+	}
+	if int64(len(content.links)) != report.Links {
+		err = fmt.Errorf("%d links were checked, and %d can be read", report.Links, len(content.links))
 	}
 	return content, errors.Join(err, store.Close())
-}
-
-func (c fileContent) read(tx *bbolt.Tx) error {
-	var found error
-	for err := range tx.Check() {
-		found = errors.Join(found, fmt.Errorf("bbolt's check: %w", err))
-	}
-	if found != nil {
-		return found
-	}
-	links, days := tx.Bucket([]byte("links")), tx.Bucket([]byte("days"))
-	if links == nil || days == nil {
-		return errors.New("a bucket is missing")
-	}
-	err := links.ForEach(func(_, raw []byte) error {
-		var record struct {
-			Slug string `cbor:"6,keyasint"`
-		}
-		err := cbor.Unmarshal(raw, &record)
-		if c.slugs[record.Slug] {
-			err = errors.Join(err, fmt.Errorf("two records of %q", record.Slug))
-		}
-		c.slugs[record.Slug] = true
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return days.ForEachBucket(func(day []byte) error {
-		used := map[byte]int64{}
-		c.used[string(day)] = used
-		counters := days.Bucket(day).Bucket([]byte("counters"))
-		if counters == nil {
-			return nil // the day has its secret and no link yet
-		}
-		return counters.ForEach(func(key, count []byte) error {
-			var n int64
-			for _, b := range count {
-				n = n<<8 | int64(b)
-			}
-			used[key[0]] += n
-			return nil
-		})
-	})
 }
 
 // counted returns an error unless every level has counted exactly the links of
@@ -108,13 +65,15 @@ func (c fileContent) counted(forgotten map[string]int64) error {
 		made[day] = 0
 	}
 	for _, link := range c.links {
-		made[link.Day]++
+		if link.Day != "" { // else it was imported
+			made[link.Day]++
+		}
 	}
 	for day, links := range made {
 		links -= forgotten[day]
-		for _, level := range "snc" {
-			if used := c.used[day][byte(level)]; used != links {
-				return fmt.Errorf("level %c has counted %d on %s, but there are %d links to count", level, used, day, links)
+		for _, level := range []quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient} {
+			if used := c.used[day][level]; used != links {
+				return fmt.Errorf("level %s has counted %d on %s, but there are %d links to count", level, used, day, links)
 			}
 		}
 	}

@@ -45,6 +45,16 @@ var operatorCommands = map[string]func(context.Context, *adminClient, *commandLi
 	"clock accept": acceptClock,
 
 	"quota history": printHistory,
+
+	"backup <file>": backup,
+	"export":        export,
+	"import <file>": importLinks,
+}
+
+// fileCommands work on files that no server has open.
+var fileCommands = map[string]func(asked, io.Writer) error{
+	"check <file>":   check,
+	"restore <file>": restore,
 }
 
 const description = `A self-hosted URL shortener that cannot be drained.
@@ -102,6 +112,8 @@ type commandLine struct {
 	Audit  auditCommand  `cmd:"" help:"What operators did, the latest first."`
 	Clock  clockCommands `cmd:"" help:"The clock of a running server."`
 	Status statusCommand `cmd:"" help:"How a running server is: today's budget, what it refused, its store."`
+
+	fileLine
 }
 
 // groups are the headings of --help.

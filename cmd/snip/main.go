@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 )
 
 // The exit statuses. A service manager may restart after a failure; wrong
@@ -65,7 +67,13 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 		}
 		return serve(ctx, c, log)
 	}
+	if command := fileCommands[asked.command]; command != nil {
+		return command(asked, stdout)
+	}
 	if command := operatorCommands[asked.command]; command != nil {
+		// So that a file that is half written is removed.
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
 		client, err := newAdminClient(asked.settings)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ type operator struct {
 	listener net.Listener
 }
 
-func newOperator(c config, service *shortener.Service, process admin.Process, log *slog.Logger) (*operator, error) {
+func newOperator(c config, service *shortener.Service, store store, process admin.Process, log *slog.Logger) (*operator, error) {
 	if c.admin == "" {
 		return nil, nil
 	}
@@ -26,7 +26,7 @@ func newOperator(c config, service *shortener.Service, process admin.Process, lo
 	if err != nil {
 		return nil, err
 	}
-	handler, err := admin.New(admin.Config{Service: service, Process: process, Token: token, Log: log, Now: time.Now})
+	handler, err := admin.New(admin.Config{Service: service, Backup: store.Backup, Process: process, Token: token, Log: log, Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("admin listener: %w", err)
 	}

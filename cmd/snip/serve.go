@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	stdlog "log"
 	"log/slog"
 	"net"
@@ -27,6 +28,7 @@ const drainTime = 15 * time.Second
 // store is what the process needs of one, beside what creations do.
 type store interface {
 	shortener.Store
+	Backup(ctx context.Context, w io.Writer) error
 	Close() error
 }
 
@@ -67,7 +69,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	operator, err := newOperator(c, service, admin.Process{
+	operator, err := newOperator(c, service, store, admin.Process{
 		Version:   versionText(),
 		Started:   time.Now().UTC(),
 		Settings:  admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly},
@@ -85,10 +87,10 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	defer unwatch() // after the last connections, which may be overdue too
 	go watch.run(watching)
 	go watchBlocklists(watching)
-	go alerts.run(watching)
 	// After the requests under way, whose visits count, and before the store is closed.
 	defer storeVisits(service, log)()
 	defer keepHistory(service, log)()
+	defer alerts.start()()
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
 	if operator != nil {

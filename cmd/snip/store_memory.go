@@ -3,6 +3,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"log/slog"
 
 	"snip/shortener/memstore"
@@ -14,5 +17,7 @@ import (
 func openStore(string, *slog.Logger) (store, error) { return memory{memstore.New()}, nil }
 
 type memory struct{ *memstore.Store }
+
+func (memory) Backup(context.Context, io.Writer) error { return errors.ErrUnsupported }
 
 func (memory) Close() error { return nil }

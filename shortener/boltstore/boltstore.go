@@ -66,6 +66,8 @@ type Store struct {
 
 	opened os.FileInfo // of db's file, to be known again
 
+	copying sync.RWMutex // held for reading by each backup, and for writing before mu to wait for them
+
 	// The writer's own.
 	reported string // the fault that was logged last, until it is said to be over
 	calm     int    // how many retries in a row found no trouble
@@ -138,6 +140,8 @@ func Open(path string, o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.closed.Do(func() { close(s.closing) })
 	<-s.done
+	s.copying.Lock()
+	defer s.copying.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db == nil {
@@ -336,6 +340,14 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 		if err := putKeyLink(tx, c.Links[i]); err != nil {
 			return torn(fmt.Errorf("put link of a key: %w", err))
 		}
+	}
+	for slug, n := range c.Visited {
+		if err := s.putVisited(tx, slug, n); err != nil {
+			return torn(fmt.Errorf("put the visits of a link: %w", err))
+		}
+	}
+	if err := s.addVisits(tx, c.Visits); err != nil {
+		return err
 	}
 	meta := tx.Bucket(metaName)
 	if err := s.reserve(meta); err != nil {

@@ -52,16 +52,34 @@ func createMissing(path string) error {
 	if err != nil {
 		return explain(path, err)
 	}
-	// Link refuses where rename would replace a file that another process has
-	// just made; not every file system has it.
-	err = os.Link(temp.Name(), path)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := Place(temp.Name(), path, false); err != nil && !errors.Is(err, fs.ErrExist) {
 		return explain(path, err)
 	}
-	return syncFolder(folder)
+	return nil
+}
+
+// Place gives a whole file its name, durably. A file that has the name is replaced
+// in one step, or else the error is [fs.ErrExist] and the old name may stay.
+func Place(temp, path string, replace bool) (err error) {
+	if replace {
+		err = os.Rename(temp, path)
+	} else {
+		err = link(temp, path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// link refuses where rename would replace a file that another process has just
+// made; but not every file system has links.
+func link(from, to string) error {
+	err := os.Link(from, to)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return os.Rename(from, to)
+	}
+	return err
 }
 
 func initialize(tx *bbolt.Tx) error {
@@ -143,29 +161,30 @@ func syncFolder(folder string) error {
 
 // openFile opens a file that exists and makes sure that it is whole and ours.
 func openFile(path string, o Options, readOnly bool) (db *bbolt.DB, err error) {
-	info, err := os.Stat(path)
+	size, err := existing(path)
+	if err != nil {
+		return nil, err
+	}
+	options := &bbolt.Options{
+		Timeout:         lockTimeout,
+		FreelistType:    bbolt.FreelistMapType,
+		NoStatistics:    true, // they cost a lock in every read
+		ReadOnly:        readOnly,
+		OpenFile:        o.openFile,
+		InitialMmapSize: mapped,
+	}
+	db, err = openBolt(path, options)
+	if errors.Is(err, syscall.ENOMEM) { // the process may not have so many addresses
+		options.InitialMmapSize = 0
+		db, err = openBolt(path, options)
+	}
 	if err != nil {
 		return nil, explain(path, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file but a folder or a device: choose a file with --store", path)
-	}
-	if info.Size() == 0 {
-		return nil, fmt.Errorf("%s is empty and not a file of Snip's: restore a backup, or remove it to start anew", path)
-	}
-	db, err = openBolt(path, &bbolt.Options{
-		Timeout:      lockTimeout,
-		FreelistType: bbolt.FreelistMapType,
-		NoStatistics: true, // they cost a lock in every read
-		ReadOnly:     readOnly,
-		OpenFile:     o.openFile,
-	})
-	if err != nil {
-		return nil, explain(path, err)
-	}
+	db.AllocSize = growth
 	var found uint64
 	err = db.View(func(tx *bbolt.Tx) error {
-		found, err = inspect(tx, info.Size())
+		found, err = inspect(tx, size)
 		return err
 	})
 	if err != nil {
@@ -177,6 +196,21 @@ func openFile(path string, o Options, readOnly bool) (db *bbolt.DB, err error) {
 		}
 	}
 	return db, nil
+}
+
+// existing returns the size of a file that could be ours.
+func existing(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, explain(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a file but a folder or a device: choose a file with --store", path)
+	}
+	if info.Size() == 0 {
+		return 0, fmt.Errorf("%s is empty and not a file of Snip's: restore a backup, or remove it to start anew", path)
+	}
+	return info.Size(), nil
 }
 
 // openBolt turns the fault of reading a mapped page beyond the end of a
@@ -191,10 +225,17 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, err error) {
 	return bbolt.Open(path, 0o600, o)
 }
 
+func whole(tx *bbolt.Tx, size int64) error {
+	if tx.Size() > size {
+		return fmt.Errorf("is truncated: %d of %d bytes are there; restore a backup", size, tx.Size())
+	}
+	return nil
+}
+
 // inspect returns the file's format, if the file is whole and of a known one.
 func inspect(tx *bbolt.Tx, size int64) (found uint64, err error) {
-	if tx.Size() > size {
-		return 0, fmt.Errorf("is truncated: %d of %d bytes are there; restore a backup", size, tx.Size())
+	if err := whole(tx, size); err != nil {
+		return 0, err
 	}
 	meta := tx.Bucket(metaName)
 	if meta == nil || len(meta.Get(formatKey)) != 8 {

@@ -32,7 +32,7 @@ func creation(t testing.TB, s *Store, now time.Time, host int, slug string) shor
 		Day:     day.Label,
 		Charges: policy.Charges(who, secret, day, 1),
 		Links: []shortener.Link{{
-			Slug: shortener.Slug(slug), Destination: "https://example.org/" + slug, CreatedAt: now, Day: day.Label,
+			Slug: shortener.Slug(slug), Destination: "https://example.org/" + slug, CreatedAt: now, Day: day.Label, Creator: who.Creator(secret),
 		}},
 	}
 }

@@ -60,7 +60,7 @@ func keyLinkOf(l shortener.Link) []byte {
 
 // putKeyLink makes a link that is put be found by its key.
 func putKeyLink(tx *bbolt.Tx, l shortener.Link) error {
-	if l.Key == 0 {
+	if l.Key == 0 || l.Deleted {
 		return nil
 	}
 	bucket, err := tx.CreateBucketIfNotExists(keyLinksName)

@@ -40,11 +40,7 @@ func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Targe
 		if link, visited, err = s.visitable(tx, slug); err != nil {
 			return err
 		}
-		visits, err := tx.CreateBucketIfNotExists(visitsName)
-		if err != nil {
-			return torn(err)
-		}
-		return torn(visits.Put(s.numbers.key(slug), binary.BigEndian.AppendUint64(nil, uint64(visited)+1)))
+		return torn(s.putVisited(tx, slug, visited+1))
 	}, nil)
 	if err != nil {
 		return shortener.Target{}, err
@@ -87,6 +83,14 @@ func (s *Store) visited(tx *bbolt.Tx, slug shortener.Slug) (int64, error) {
 		return 0, fmt.Errorf("%w: the visits of %s have %d bytes, not 8", quota.ErrCannotCount, slug, len(raw))
 	}
 	return int64(binary.BigEndian.Uint64(raw)), nil
+}
+
+func (s *Store) putVisited(tx *bbolt.Tx, slug shortener.Slug, visited int64) error {
+	visits, err := tx.CreateBucketIfNotExists(visitsName)
+	if err != nil {
+		return err
+	}
+	return visits.Put(s.numbers.key(slug), binary.BigEndian.AppendUint64(nil, uint64(visited)))
 }
 
 // clicksName is the bucket of what is known of each link's visits, by the links'

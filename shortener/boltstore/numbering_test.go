@@ -238,6 +238,9 @@ func TestUpgradeFromFormat1(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if got, err := Check(path); err != nil || got.Err() != nil || got.Format != 1 || got.Links != 4 {
+		t.Errorf("before it is upgraded: %+v, %v", got, err)
+	}
 	for range 2 { // it is upgraded once
 		s, err := Open(path, Options{})
 		if err != nil {

@@ -159,22 +159,37 @@ func (s *Store) Audit(ctx context.Context, before uint64, n int) (lines []shorte
 			at, raw = cursor.Prev()
 		}
 		for ; at != nil && len(lines) < n; at, raw = cursor.Prev() {
-			var r auditRecord
-			if err := cbor.Unmarshal(raw, &r); err != nil {
-				return fmt.Errorf("audit line %x: %w", at, err)
+			line, err := decodeAuditLine(at, raw)
+			if err != nil {
+				return err
 			}
-			lines = append(lines, shortener.AuditLine{
-				Number: binary.BigEndian.Uint64(at),
-				At:     time.UnixMicro(r.At).UTC(),
-				Action: r.Action,
-				Target: r.Target,
-				Reason: r.Reason,
-				Note:   r.Note,
-			})
+			lines = append(lines, line)
 		}
 		return nil
 	})
 	return lines, err
+}
+
+func decodeAuditLine(at, raw []byte) (shortener.AuditLine, error) {
+	var r auditRecord
+	err := cbor.Unmarshal(raw, &r)
+	if err == nil {
+		err = knownVersion(r.Version)
+	}
+	if err == nil && len(at) != 8 {
+		err = fmt.Errorf("its number has %d bytes, not 8", len(at))
+	}
+	if err != nil {
+		return shortener.AuditLine{}, fmt.Errorf("audit line %x: %w", at, err)
+	}
+	return shortener.AuditLine{
+		Number: binary.BigEndian.Uint64(at),
+		At:     time.UnixMicro(r.At).UTC(),
+		Action: r.Action,
+		Target: r.Target,
+		Reason: r.Reason,
+		Note:   r.Note,
+	}, nil
 }
 
 // Scan implements [shortener.Store]. The mark is the last link's key.

@@ -131,6 +131,8 @@ func (s *Store) settle() (err error) {
 }
 
 func (s *Store) swap() error {
+	s.copying.Lock() // while redirects go on
+	defer s.copying.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cache.clear()

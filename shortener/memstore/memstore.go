@@ -111,7 +111,11 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 	}
 	for _, link := range c.Links {
 		s.links[link.Slug] = link
+		if n := c.Visited[link.Slug]; n > 0 {
+			s.visited[link.Slug] = n
+		}
 	}
+	s.addVisits(ctx, c.Visits)
 	if n, ok := shortener.BudgetNotice(c, usages); ok {
 		if err := s.post(n); err != nil {
 			return err
@@ -188,6 +192,11 @@ func (s *Store) Visited(ctx context.Context, slug shortener.Slug) (int64, error)
 func (s *Store) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.addVisits(ctx, visits)
+	return ctx.Err()
+}
+
+func (s *Store) addVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) {
 	for slug, added := range visits {
 		if _, err := s.living(ctx, slug); err != nil {
 			continue
@@ -197,7 +206,6 @@ func (s *Store) AddVisits(ctx context.Context, visits map[shortener.Slug]shorten
 		sum.Add(added)
 		s.visits[slug] = sum
 	}
-	return ctx.Err()
 }
 
 // Visits implements [shortener.Store].

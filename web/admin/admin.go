@@ -14,6 +14,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -32,19 +33,21 @@ const MinToken = 16
 type Config struct {
 	Service *shortener.Service
 	Process Process
-	Token   string // at least MinToken bytes
+	Backup  func(context.Context, io.Writer) error // writes a copy of the data file
+	Token   string                                 // at least MinToken bytes
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
 // server is what the handlers share.
 type server struct {
-	service *shortener.Service
-	process Process
-	now     func() time.Time
-	token   [sha256.Size]byte
-	log     *slog.Logger
-	slowed  chan struct{} // holds a place for each wrong token that waits for its answer
+	service  *shortener.Service
+	copyFile func(context.Context, io.Writer) error
+	process  Process
+	now      func() time.Time
+	token    [sha256.Size]byte
+	log      *slog.Logger
+	slowed   chan struct{} // holds a place for each wrong token that waits for its answer
 }
 
 // handler answers a request, or returns an error that becomes the answer.
@@ -56,12 +59,13 @@ func New(c Config) (http.Handler, error) {
 		return nil, fmt.Errorf("the token must have at least %d characters", MinToken)
 	}
 	s := &server{
-		service: c.Service,
-		process: c.Process,
-		now:     c.Now,
-		token:   sha256.Sum256([]byte(c.Token)),
-		log:     c.Log,
-		slowed:  make(chan struct{}, mostSlowed),
+		service:  c.Service,
+		copyFile: c.Backup,
+		process:  c.Process,
+		now:      c.Now,
+		token:    sha256.Sum256([]byte(c.Token)),
+		log:      c.Log,
+		slowed:   make(chan struct{}, mostSlowed),
 	}
 	mux := http.NewServeMux()
 	for pattern, handle := range map[string]handler{
@@ -90,6 +94,10 @@ func New(c Config) (http.Handler, error) {
 		"POST /api/clock":       (*server).acceptClock,
 		"GET /api/status":       (*server).showStatus,
 		"GET /api/history":      (*server).history,
+
+		"GET /api/backup":  (*server).backup,
+		"GET /api/export":  (*server).export,
+		"POST /api/import": (*server).importLinks,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := handle(s, w, r); err != nil {

@@ -46,8 +46,9 @@ var (
 	infoDesc        = desc("build_info", "The program.", "version")
 )
 
-// Describe implements [prometheus.Collector].
-func (m metrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+// Describe implements [prometheus.Collector]. It names no metric, because some are
+// there only while a level is on.
+func (metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
 func (m metrics) Collect(ch chan<- prometheus.Metric) {
