@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,14 +27,17 @@ import (
 // troubled is a store that can be told to fail.
 type troubled struct {
 	shortener.Store
-	err error
+	err atomic.Pointer[error]
 }
 
-func (s *troubled) Ready(ctx context.Context, day string) error { return s.err }
+// set makes it fail with err, or work where that is nil.
+func (s *troubled) set(err error) { s.err.Store(&err) }
+
+func (s *troubled) Ready(ctx context.Context, day string) error { return *s.err.Load() }
 
 func (s *troubled) Post(ctx context.Context, n shortener.Notice) error {
-	if s.err != nil {
-		return s.err
+	if err := *s.err.Load(); err != nil {
+		return err
 	}
 	return s.Store.Post(ctx, n)
 }
@@ -44,6 +48,7 @@ func TestAlerts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &troubled{Store: memstore.New()}
+		store.set(nil)
 		service := shortener.New(shortener.Config{Store: store, Policy: quota.Policy{Service: 2}, Now: time.Now})
 		var (
 			mu       sync.Mutex
@@ -54,7 +59,11 @@ func TestAlerts(t *testing.T) {
 		)
 		a := &alerts{
 			service:    service,
-			blocklists: func() []blocklist.Status { return lists },
+			blocklists: func() []blocklist.Status {
+				mu.Lock()
+				defer mu.Unlock()
+				return lists
+			},
 			log:        slog.New(slog.DiscardHandler),
 			now:        time.Now,
 			told:       map[string]time.Time{},
@@ -98,25 +107,28 @@ func TestAlerts(t *testing.T) {
 		create()
 		after(time.Hour, "budget")
 
-		store.err = fmt.Errorf("%w: it is full", shortener.ErrUnavailable)
+		store.set(fmt.Errorf("%w: it is full", shortener.ErrUnavailable))
 		after(2*time.Second, "store")
 		after(59 * time.Minute)
 		after(2*time.Minute, "store")
-		store.err = quota.ErrClock
+		store.set(quota.ErrClock)
 		after(2*time.Second, "clock")
-		store.err = nil
-		lists = []blocklist.Status{{Path: "hosts", Err: errors.New("gone")}}
+		store.set(nil)
+		set := func(change func()) {
+			mu.Lock()
+			defer mu.Unlock()
+			change()
+		}
+		set(func() { lists = []blocklist.Status{{Path: "hosts", Err: errors.New("gone")}} })
 		after(2*time.Second, "blocklist")
-		lists = nil
-
-		down, attempts = true, 0
-		store.err = fmt.Errorf("%w: it is full", shortener.ErrUnavailable)
+		set(func() { lists, down, attempts = nil, true, 0 })
+		store.set(fmt.Errorf("%w: it is full", shortener.ErrUnavailable))
 		after(2 * time.Hour)
 		if attempts < 15 || attempts > 20 { // some of an hour: the fault was told of not long ago
 			t.Errorf("%d attempts in two hours", attempts)
 		}
-		store.err = nil
-		down = false
+		store.set(nil)
+		set(func() { down = false })
 		after(lastRetry+time.Second, "store", "store") // each of its hours
 		if stats := a.stats(); stats.Delivered != 8 || stats.Failed != int64(attempts-2) {
 			t.Errorf("%+v after %d attempts", stats, attempts)
