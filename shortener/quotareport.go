@@ -1,6 +1,7 @@
 package shortener
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,15 +84,38 @@ func (s *Service) clientOf(ctx context.Context, target string) (who quota.Client
 // Budget returns what is used of the service's day; the zero Level when that level
 // is off. The error is the store's.
 func (s *Service) Budget(ctx context.Context) (quota.Usage, error) {
+	return s.BudgetOf(ctx, quota.DayOf(s.instant()))
+}
+
+// BudgetOf is Budget of another day, whose counters are there for a day after it.
+func (s *Service) BudgetOf(ctx context.Context, day quota.Window) (quota.Usage, error) {
 	if s.policy.Service == 0 {
 		return quota.Usage{}, nil
 	}
-	day := quota.DayOf(s.instant())
 	used, err := s.store.Used(ctx, []quota.Counter{{Level: quota.LevelService, Period: day.Label}})
 	if err != nil {
 		return quota.Usage{}, refusalOf(err)
 	}
 	return quota.Usage{Level: quota.LevelService, Used: used[0], Max: s.policy.Service, ResetAt: day.End}, nil
+}
+
+// Count is what one client or network has used of a day.
+type Count struct {
+	Subject quota.Subject
+	Used    int64
+}
+
+// BusiestFirst puts counts in the order of what was used, the most first, and of
+// the same number in that of their subjects.
+func BusiestFirst(a, b Count) int {
+	return cmp.Or(cmp.Compare(b.Used, a.Used), cmp.Compare(a.Subject, b.Subject))
+}
+
+// Busiest returns up to n clients or networks that have made most links today. Who
+// they are, nobody can read from them.
+func (s *Service) Busiest(ctx context.Context, level quota.Level, n int) ([]Count, error) {
+	counts, err := s.store.Busiest(ctx, quota.DayOf(s.instant()).Label, level, n)
+	return counts, refusalOf(err)
 }
 
 // StoreHealth says how the store is.

@@ -39,6 +39,7 @@ type Service struct {
 	now          func() time.Time
 
 	outcomes outcomes
+	recent   recent
 
 	historyMu      sync.Mutex
 	historyRefused map[quota.Level]int64 // as it was when it was last written down
@@ -80,6 +81,9 @@ type NewLink struct {
 func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link, Token, error) {
 	link, token, err := s.create(ctx, who, n)
 	s.outcomes.count(err)
+	if err == nil {
+		s.recent.add(link)
+	}
 	return link, token, err
 }
 

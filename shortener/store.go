@@ -137,6 +137,10 @@ type Store interface {
 	// client level, the clients, and the links of the busiest of them.
 	Tally(ctx context.Context, day string) (DayRecord, error)
 
+	// Busiest returns, of a day whose counters are there, up to n of a level, in the
+	// order of BusiestFirst.
+	Busiest(ctx context.Context, day string, level quota.Level, n int) ([]Count, error)
+
 	// AddHistory adds to the record of a day, as DayRecord.Add does, durably, and
 	// removes those older than HistoryDays before it.
 	AddHistory(ctx context.Context, r DayRecord) error

@@ -58,16 +58,16 @@ func TestAlerts(t *testing.T) {
 			lists    []blocklist.Status
 		)
 		a := &alerts{
-			service:    service,
+			service: service,
 			blocklists: func() []blocklist.Status {
 				mu.Lock()
 				defer mu.Unlock()
 				return lists
 			},
-			log:        slog.New(slog.DiscardHandler),
-			now:        time.Now,
-			told:       map[string]time.Time{},
-			logged:     map[string]bool{},
+			log:    slog.New(slog.DiscardHandler),
+			now:    time.Now,
+			told:   map[string]time.Time{},
+			logged: map[string]bool{},
 			send: func(_ context.Context, n shortener.Notice) error {
 				mu.Lock()
 				defer mu.Unlock()

@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"snip/shortener/memstore":  {"snip/quota", "snip/shortener"},
 	"snip/shortener/storetest": {"snip/quota", "snip/shortener"},
 	"snip/web":                 {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/web/admin":           {"snip/quota", "snip/shortener"},
+	"snip/web/admin":           {"snip/quota", "snip/shortener", "snip/static"},
 	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
 }
 

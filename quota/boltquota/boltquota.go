@@ -95,26 +95,27 @@ func Apply(tx *bbolt.Tx, charges []quota.Charge) ([]quota.Usage, error) {
 	return usages, nil
 }
 
-// Tally adds up what the counters of one level hold in a period: their sum, how many
-// there are, and the largest.
-func Tally(tx *bbolt.Tx, level quota.Level, period string) (sum, number, largest int64, err error) {
+// Each calls use with what every counter of one level holds in a period, in the
+// order of their subjects. None is called in a period in which nothing was counted.
+func Each(tx *bbolt.Tx, level quota.Level, period string, use func(quota.Subject, int64)) error {
 	bucket, err := countersOf(tx, period)
 	if errors.Is(err, ErrNoPeriod) {
-		return 0, 0, 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, 0, 0, err
+		return err
 	}
 	prefix := counterKey(quota.Counter{Level: level})
 	cursor := bucket.Cursor()
 	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Next() {
-		used, err := read(bucket, quota.Counter{Level: level, Subject: quota.Subject(key[len(prefix):])})
+		subject := quota.Subject(key[len(prefix):])
+		used, err := read(bucket, quota.Counter{Level: level, Subject: subject})
 		if err != nil {
-			return 0, 0, 0, err
+			return err
 		}
-		sum, number, largest = sum+used, number+1, max(largest, used)
+		use(subject, used)
 	}
-	return sum, number, largest, nil
+	return nil
 }
 
 func read(counters *bbolt.Bucket, c quota.Counter) (int64, error) {

@@ -128,6 +128,12 @@ func TestCannotCount(t *testing.T) {
 			if err := apply(db, charges("ann", "today")); !errors.Is(err, quota.ErrCannotCount) {
 				t.Errorf("got error %v, want ErrCannotCount", err)
 			}
+			err := db.View(func(tx *bbolt.Tx) error {
+				return boltquota.Each(tx, quota.LevelClient, "today", func(quota.Subject, int64) { t.Error("a counter was read") })
+			})
+			if !errors.Is(err, quota.ErrCannotCount) {
+				t.Errorf("of each: got error %v, want ErrCannotCount", err)
+			}
 		})
 	}
 }

@@ -118,10 +118,22 @@ type historyRecord struct {
 // Tally implements [shortener.Store].
 func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		r.Created, r.Clients, r.Busiest, err = boltquota.Tally(tx, quota.LevelClient, day)
-		return err
+		return boltquota.Each(tx, quota.LevelClient, day, func(_ quota.Subject, used int64) {
+			r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
+		})
 	})
 	return r, err
+}
+
+// Busiest implements [shortener.Store].
+func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n int) (counts []shortener.Count, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		return boltquota.Each(tx, level, day, func(subject quota.Subject, used int64) {
+			counts = append(counts, shortener.Count{Subject: subject, Used: used})
+		})
+	})
+	slices.SortFunc(counts, shortener.BusiestFirst)
+	return counts[:min(n, len(counts))], err
 }
 
 // AddHistory implements [shortener.Store].

@@ -66,6 +66,20 @@ func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, e
 	return r, nil
 }
 
+// Busiest implements [shortener.Store].
+func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n int) ([]shortener.Count, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var counts []shortener.Count
+	for c, used := range s.used {
+		if c.Period == day && c.Level == level {
+			counts = append(counts, shortener.Count{Subject: c.Subject, Used: used})
+		}
+	}
+	slices.SortFunc(counts, shortener.BusiestFirst)
+	return counts[:min(n, len(counts))], nil
+}
+
 // AddHistory implements [shortener.Store].
 func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
 	s.mu.Lock()

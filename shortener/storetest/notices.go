@@ -169,3 +169,40 @@ func testHistory(t *testing.T, stores []shortener.Store) {
 		}
 	}
 }
+
+// testBusiest has two clients in one network and three in others.
+func testBusiest(t *testing.T, stores []shortener.Store) {
+	m := maker{t, stores[0], policy}
+	for i, row := range []struct{ network, host, links int }{{1, 1, 3}, {1, 2, 4}, {2, 1, 5}, {3, 1, 1}, {4, 1, 6}} {
+		if err := m.create(host(row.network, row.host), noon, names(fmt.Sprintf("busy-%d", i), row.links)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret, err := stores[0].Secret(t.Context(), "2026-11-29")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := func(network, n int, used int64) shortener.Count {
+		return shortener.Count{Subject: host(network, n).Creator(secret), Used: used}
+	}
+	network := func(n int, used int64) shortener.Count {
+		return shortener.Count{Subject: secret.Subject(quota.LevelNetwork, host(n, 1).Network()), Used: used}
+	}
+	for i, s := range stores {
+		for _, row := range []struct {
+			day   string
+			level quota.Level
+			n     int
+			want  []shortener.Count
+		}{
+			{"2026-11-29", quota.LevelClient, 3, []shortener.Count{client(4, 1, 6), client(2, 1, 5), client(1, 2, 4)}},
+			{"2026-11-29", quota.LevelNetwork, 10, []shortener.Count{network(1, 7), network(4, 6), network(2, 5), network(3, 1)}},
+			{"2026-11-29", quota.LevelService, 10, []shortener.Count{{Used: 19}}},
+			{"2026-11-28", quota.LevelClient, 3, nil},
+		} {
+			if got, err := s.Busiest(t.Context(), row.day, row.level, row.n); err != nil || !slices.Equal(got, row.want) {
+				t.Errorf("handle %d: the busiest %d of level %s on %s: %v, %v, want %v", i, row.n, row.level, row.day, got, err, row.want)
+			}
+		}
+	}
+}

@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 		{"a notice waits until it is delivered", testPost},
 		{"a day is tallied and kept", testHistory},
 		{"links of the past are charged to nobody", testImported},
+		{"the busiest of a day come first", testBusiest},
 		{"a key lists its links", testLinksOf},
 		{"generated slugs are new and cannot be guessed", testNewSlug},
 		{"the fifty-first is refused", testJourney},

@@ -1,11 +1,13 @@
-// Package admin is the operator's way into a running service: JSON over HTTP, on
-// a listener of its own and behind a token.
+// Package admin is the operator's way into a running service: JSON over HTTP and
+// a page for people, on a listener of its own and behind a token.
 //
-// It promises that nothing is answered to whoever does not show the token, and
-// that no page of another site can use an operator's browser to write. It is not
-// for the public listener, and TLS ends at a proxy in front.
+// It promises that nothing but a form to sign in is answered to whoever does not
+// show the token, and that no page of another site can use an operator's browser to
+// write. Signing in opens the page and nothing else. It is not for the public
+// listener, and TLS ends at a proxy in front.
 //
-// Start with [New]; the routes are one table there.
+// Start with [New]; the API's routes are one table there, and the page's one in
+// page.go.
 package admin
 
 import (
@@ -14,6 +16,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"log/slog"
 	"net/http"
@@ -48,6 +51,9 @@ type server struct {
 	token    [sha256.Size]byte
 	log      *slog.Logger
 	slowed   chan struct{} // holds a place for each wrong token that waits for its answer
+
+	sessions  sessions
+	templates *template.Template
 }
 
 // handler answers a request, or returns an error that becomes the answer.
@@ -66,6 +72,16 @@ func New(c Config) (http.Handler, error) {
 		token:    sha256.Sum256([]byte(c.Token)),
 		log:      c.Log,
 		slowed:   make(chan struct{}, mostSlowed),
+
+		sessions: sessions{now: c.Now, all: make(map[[sha256.Size]byte]*session)},
+	}
+	var err error
+	if s.templates, err = parsePage(); err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	pages, err := s.pageRoutes()
+	if err != nil {
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	for pattern, handle := range map[string]handler{
@@ -111,7 +127,7 @@ func New(c Config) (http.Handler, error) {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return s.guard(http.NewCrossOriginProtection().Handler(mux)), nil
+	return s.guard(http.NewCrossOriginProtection(), pages, mux), nil
 }
 
 const (
@@ -121,19 +137,33 @@ const (
 	mostSlowed = 32
 )
 
-// guard lets requests pass that show the token.
-func (s *server) guard(next http.Handler) http.Handler {
+// tooManyWrong is told to whoever tries tokens faster than they are answered.
+const tooManyWrong = "Too many wrong tokens at once."
+
+// guard lets requests pass that show the token, and those for the page, which asks
+// for a session itself.
+func (s *server) guard(foreign *http.CrossOriginProtection, pages map[string]handler, api http.Handler) http.Handler {
+	api = foreign.Handler(api)
+	page := foreign.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := pages[route(r)](s, w, r); err != nil {
+			s.refusePage(w, r, err)
+		}
+	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
+		if pages[route(r)] != nil {
+			page.ServeHTTP(w, r)
+			return
+		}
 		if s.shows(r) {
-			next.ServeHTTP(w, r)
+			api.ServeHTTP(w, r)
 			return
 		}
 		if r.Header.Get("Authorization") != "" && !s.slow(r.Context()) {
 			h.Set("Retry-After", "1")
-			writeProblem(w, http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens at once.")
+			writeProblem(w, http.StatusTooManyRequests, "rate_limited", tooManyWrong)
 			return
 		}
 		h.Set("WWW-Authenticate", "Bearer")
@@ -141,11 +171,18 @@ func (s *server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// shows reports whether the request shows the token, in constant time.
+func route(r *http.Request) string { return r.Method + " " + r.URL.Path }
+
+// shows reports whether the request shows the token.
 func (s *server) shows(r *http.Request) bool {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	given := sha256.Sum256([]byte(strings.TrimLeft(text, " ")))
-	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	return s.isToken(strings.TrimLeft(text, " ")) && strings.EqualFold(scheme, "Bearer")
+}
+
+// isToken compares in constant time.
+func (s *server) isToken(text string) bool {
+	given := sha256.Sum256([]byte(text))
+	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1
 }
 
 // slow waits before a wrong token is answered, or returns false where too many
@@ -181,19 +218,27 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) error {
 
 // refuse answers with an error.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status, code := s.judge(r, err)
+	writeProblem(w, status, code, sentence(err))
+}
+
+// judge returns an error's status and code, and logs what is a fault.
+func (s *server) judge(r *http.Request, err error) (status int, code string) {
 	switch {
 	case isAny(err, shortener.ErrInvalidKey, shortener.ErrInvalidSelection, shortener.ErrInvalidBlock, shortener.ErrInvalidOverride), errors.As(err, new(*badRequest)):
-		writeProblem(w, http.StatusBadRequest, "invalid_request", sentence(err))
+		return http.StatusBadRequest, "invalid_request"
+	case errors.Is(err, errNoSession):
+		return http.StatusForbidden, "forbidden"
 	case isAny(err, shortener.ErrNoEntry, shortener.ErrNotFound, shortener.ErrGone):
-		writeProblem(w, http.StatusNotFound, "not_found", sentence(err))
+		return http.StatusNotFound, "not_found"
 	case errors.Is(err, shortener.ErrEntryExists):
-		writeProblem(w, http.StatusConflict, "exists", sentence(err))
+		return http.StatusConflict, "exists"
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, context.Canceled):
 		s.log.Error("an operator's request cannot be done", "method", r.Method, "path", r.URL.Path, "err", err)
-		writeProblem(w, http.StatusServiceUnavailable, "unavailable", sentence(err))
+		return http.StatusServiceUnavailable, "unavailable"
 	default:
 		s.log.Error("an operator's request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-		writeProblem(w, http.StatusInternalServerError, "internal", sentence(err))
+		return http.StatusInternalServerError, "internal"
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -21,15 +22,33 @@ const token = "correct-horse-battery"
 
 func newAdmin(t *testing.T) http.Handler {
 	t.Helper()
+	h, _ := openAdmin(t, memstore.New(), time.Now)
+	return h
+}
+
+// openAdmin has the default limits, but for a dry run of the network level, and
+// began with the day before the clock's.
+func openAdmin(t *testing.T, store shortener.Store, now func() time.Time) (http.Handler, *shortener.Service) {
+	t.Helper()
+	policy := quota.Policy{
+		Client: 50, Network: 250, Service: 1000, Newcomers: 100,
+		DryRun: map[quota.Level]bool{quota.LevelNetwork: true},
+	}
+	public, err := url.Parse("https://s.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	destinations, err := shortener.NewDestinations(public, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := shortener.New(shortener.Config{Store: store, Policy: policy, Destinations: destinations, Now: now})
 	h, err := New(Config{
-		Service: shortener.New(shortener.Config{
-			Store:  memstore.New(),
-			Policy: quota.Policy{Client: 50, Network: 250, Service: 1000, Newcomers: 100},
-			Now:    time.Now,
-		}),
+		Service: service,
 		Process: Process{
 			Version:   "snip v1",
-			Settings:  Settings{Policy: quota.Policy{DryRun: map[quota.Level]bool{quota.LevelNetwork: true}}},
+			Started:   dayStart(now()).AddDate(0, 0, -1),
+			Settings:  Settings{Policy: policy, Every: 10 * time.Second, Burst: 3},
 			Throttle:  (*quota.Throttle)(nil).Stats,
 			Changes:   (*quota.Throttle)(nil).Stats,
 			Blocklist: func() []Blocklist { return []Blocklist{{Path: "hosts", Names: 7, Error: "gone"}} },
@@ -37,12 +56,12 @@ func newAdmin(t *testing.T) http.Handler {
 		},
 		Token: token,
 		Log:   slog.New(slog.DiscardHandler),
-		Now:   time.Now,
+		Now:   now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
+	return h, service
 }
 
 // ask sends a request with what it shows, and headers in pairs.
@@ -71,7 +90,7 @@ func TestOnlyTheTokenGetsIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newAdmin(t)
-		for _, target := range []string{"/healthz", "/readyz", "/api/keys", "/debug/pprof/", "/debug/pprof/cmdline", "/", "/unknown"} {
+		for _, target := range []string{"/healthz", "/readyz", "/api/keys", "/debug/pprof/", "/debug/pprof/cmdline", "/unknown", "/-/", "//", "/live/", "/do/block"} {
 			for _, shown := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + token + "x", "Bearer " + token[1:], "Basic " + token, token} {
 				start := time.Now()
 				w := ask(h, "GET", target, shown, "")

@@ -34,20 +34,18 @@ func (s *server) addBlock(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &wanted); err != nil {
 		return err
 	}
-	b, err := s.service.AddBlock(r.Context(), wanted.Host, wanted.Note)
+	b, err := s.block(r.Context(), wanted.Host, wanted.Note)
 	if err != nil {
 		return err
 	}
-	s.log.Info("a host was blocked", "host", b.Host)
 	return writeJSON(w, http.StatusCreated, block(b))
 }
 
 func (s *server) removeBlock(w http.ResponseWriter, r *http.Request) error {
-	host := r.URL.Query().Get("host")
-	if err := s.service.RemoveBlock(r.Context(), host, r.URL.Query().Get("note")); err != nil {
+	query := r.URL.Query()
+	if err := s.unblock(r.Context(), query.Get("host"), query.Get("note")); err != nil {
 		return err
 	}
-	s.log.Info("a host was unblocked", "host", host)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

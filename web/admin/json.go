@@ -26,7 +26,7 @@ func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	if err != nil { // the detail is no valid UTF-8
 		body = []byte(`{}`)
 	}
-	send(w, status, "application/problem+json", body)
+	writeBytes(w, status, "application/problem+json", append(body, '\n'))
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {
@@ -34,15 +34,15 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	send(w, status, "application/json", body)
+	writeBytes(w, status, "application/json", append(body, '\n'))
 	return nil
 }
 
-func send(w http.ResponseWriter, status int, mediaType string, body []byte) {
+func writeBytes(w http.ResponseWriter, status int, mediaType string, body []byte) {
 	w.Header().Set("Content-Type", mediaType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // an error means that nobody listens any more
+	_, _ = w.Write(body) // an error means that nobody listens any more
 }
 
 // badRequest says what is wrong with a request's body.

@@ -24,8 +24,8 @@ type newKey struct {
 	Text shortener.Token `json:"key"`
 }
 
-// view adds what is used today.
-func (s *server) view(ctx context.Context, k shortener.Key) key {
+// viewKey adds what is used today.
+func (s *server) viewKey(ctx context.Context, k shortener.Key) key {
 	v := key{Name: k.Name, ID: k.ID.String(), Daily: k.Daily, CreatedAt: k.CreatedAt}
 	if limit := s.service.Limits(k.Client()).Client; limit != k.Daily {
 		v.Override = &limit
@@ -45,7 +45,7 @@ func (s *server) listKeys(w http.ResponseWriter, r *http.Request) error {
 		Keys []key `json:"keys"`
 	}{make([]key, len(keys))}
 	for i, k := range keys {
-		answer.Keys[i] = s.view(r.Context(), k)
+		answer.Keys[i] = s.viewKey(r.Context(), k)
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
@@ -58,12 +58,11 @@ func (s *server) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &wanted); err != nil {
 		return err
 	}
-	made, text, err := s.service.CreateKey(r.Context(), wanted.Name, wanted.Daily)
+	made, text, err := s.makeKey(r.Context(), wanted.Name, wanted.Daily)
 	if err != nil {
 		return err
 	}
-	s.log.Info("a key was made", "name", made.Name, "id", made.ID.String(), "daily", made.Daily)
-	return writeJSON(w, http.StatusCreated, newKey{s.view(r.Context(), made), text})
+	return writeJSON(w, http.StatusCreated, newKey{s.viewKey(r.Context(), made), text})
 }
 
 func (s *server) changeKey(w http.ResponseWriter, r *http.Request) error {
@@ -73,20 +72,17 @@ func (s *server) changeKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &wanted); err != nil {
 		return err
 	}
-	changed, err := s.service.ChangeKey(r.Context(), r.URL.Query().Get("name"), wanted.Daily)
+	changed, err := s.limitKey(r.Context(), r.URL.Query().Get("name"), wanted.Daily)
 	if err != nil {
 		return err
 	}
-	s.log.Info("a key was changed", "name", changed.Name, "id", changed.ID.String(), "daily", changed.Daily)
-	return writeJSON(w, http.StatusOK, s.view(r.Context(), changed))
+	return writeJSON(w, http.StatusOK, s.viewKey(r.Context(), changed))
 }
 
 func (s *server) revokeKey(w http.ResponseWriter, r *http.Request) error {
-	name := r.URL.Query().Get("name")
-	if err := s.service.RevokeKey(r.Context(), name); err != nil {
+	if err := s.endKey(r.Context(), r.URL.Query().Get("name")); err != nil {
 		return err
 	}
-	s.log.Info("a key was revoked", "name", name)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

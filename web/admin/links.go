@@ -100,37 +100,30 @@ func (v selection) meant() shortener.Selection {
 }
 
 func (s *server) disableLinks(w http.ResponseWriter, r *http.Request) error {
-	var v selection
-	if err := readJSON(w, r, &v); err != nil {
-		return err
-	}
-	n, err := s.service.TakeDown(r.Context(), v.meant(), v.Reason, v.Note)
-	return s.acted(w, "links were taken down", v.meant().String(), n, err)
+	return change(w, r, func(v selection) (int, error) {
+		return s.takeDown(r.Context(), v.meant(), v.Reason, v.Note)
+	})
 }
 
 func (s *server) enableLinks(w http.ResponseWriter, r *http.Request) error {
-	var v selection
-	if err := readJSON(w, r, &v); err != nil {
-		return err
-	}
-	n, err := s.service.BringBack(r.Context(), v.meant(), v.Note)
-	return s.acted(w, "links were brought back", v.meant().String(), n, err)
+	return change(w, r, func(v selection) (int, error) {
+		return s.bringBack(r.Context(), v.meant(), v.Note)
+	})
 }
 
 func (s *server) deleteLink(w http.ResponseWriter, r *http.Request) error {
+	return change(w, r, func(v selection) (int, error) {
+		return s.remove(r.Context(), v.Slug, v.Note)
+	})
+}
+
+// change does something to links and answers with their number.
+func change(w http.ResponseWriter, r *http.Request, do func(selection) (int, error)) error {
 	var v selection
 	if err := readJSON(w, r, &v); err != nil {
 		return err
 	}
-	return s.acted(w, "a link was deleted", string(v.Slug), 1, s.service.Remove(r.Context(), v.Slug, v.Note))
-}
-
-// acted logs what was done to links, also where it could not be done to all, and
-// answers with their number.
-func (s *server) acted(w http.ResponseWriter, what, target string, n int, err error) error {
-	if err == nil || n > 0 {
-		s.log.Info(what, "target", target, "links", n)
-	}
+	n, err := do(v)
 	if err != nil {
 		return err
 	}

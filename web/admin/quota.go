@@ -85,19 +85,17 @@ func (s *server) putOverride(w http.ResponseWriter, r *http.Request) error {
 	if v.Limit != nil {
 		wanted.Limit = *v.Limit
 	}
-	set, err := s.service.PutOverride(r.Context(), wanted)
+	set, err := s.setOverride(r.Context(), wanted)
 	if err != nil {
 		return err
 	}
-	s.log.Info("an override was set", "limit", set.Limit, "until", set.Until) // whom it is about stays out of the log
 	return writeJSON(w, http.StatusOK, viewOverride(set))
 }
 
 func (s *server) removeOverride(w http.ResponseWriter, r *http.Request) error {
-	if err := s.service.RemoveOverride(r.Context(), r.URL.Query().Get("target")); err != nil {
+	if err := s.endOverride(r.Context(), r.URL.Query().Get("target")); err != nil {
 		return err
 	}
-	s.log.Info("an override was removed")
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
