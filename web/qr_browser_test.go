@@ -32,13 +32,14 @@ func TestBrowserQR(t *testing.T) {
 		for _, row := range []struct {
 			query string
 			size  int64
+			scale float64 // of the screen's pixels to the page's
 		}{
-			{"", 256},
-			{"?size=64&margin=4&level=L", 64}, // about a pixel and a half for each module
-			{"?size=500&margin=1&level=H", 500},
-			{"?size=1024&margin=16&level=Q", 1024},
+			{"", 256, 1},
+			{"?size=64&margin=4&level=L", 64, 3}, // a pixel and a half of the page for each module
+			{"?size=500&margin=1&level=H", 500, 1},
+			{"?size=1024&margin=16&level=Q", 1024, 1},
 		} {
-			v.do(chromedp.EmulateViewport(row.size, row.size), chromedp.Navigate(short+"/qr."+picture+row.query))
+			v.do(chromedp.EmulateViewport(row.size, row.size, chromedp.EmulateScale(row.scale)), chromedp.Navigate(short+"/qr."+picture+row.query))
 			if picture == "svg" {
 				if title := get(v, chromedp.Evaluate[string](`document.title`)); title != short {
 					t.Errorf("%s: the title is %q, want %q", row.query, title, short)

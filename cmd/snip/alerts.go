@@ -23,6 +23,8 @@ const (
 	alertPause = time.Hour
 	// mostKept bounds the notices in memory, when the store cannot keep them.
 	mostKept = 100
+	// sendGrace is how long the end of the process waits for an attempt.
+	sendGrace = 2 * time.Second
 	// The pauses after an attempt to deliver that failed.
 	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 )
@@ -175,7 +177,7 @@ func (a *alerts) deliver(ctx context.Context) {
 			a.logged[n.ID] = true
 		}
 		if a.send != nil {
-			if err := a.send(ctx, n); err != nil {
+			if err := a.sendOut(ctx, n); err != nil {
 				a.failed.Add(1)
 				a.retryIn = min(lastRetry, max(firstRetry, 2*a.retryIn))
 				a.retryAt = a.now().Add(a.retryIn)
@@ -186,6 +188,15 @@ func (a *alerts) deliver(ctx context.Context) {
 		a.retryIn = 0
 		a.forget(ctx, n)
 	}
+}
+
+// sendOut sends a notice, and gives it a moment more when ctx ends meanwhile: cut
+// off, it may have arrived, and would come again.
+func (a *alerts) sendOut(ctx context.Context, n shortener.Notice) error {
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(sendGrace, cancel) })()
+	return a.send(sending, n)
 }
 
 // forget ends a notice that was delivered. Where the store cannot be told, it is
