@@ -44,11 +44,15 @@ type tongue struct {
 	header    []string
 	localizer *i18n.Localizer
 	sentences map[string]*i18n.Message // as they stand in the file
+	plain     map[string]string        // those that hold no value
 }
 
 // render returns the sentence. A key that is nowhere, which the tests rule out,
 // stands for itself.
 func (t *tongue) render(m message) string {
+	if text, ok := t.plain[m.key]; ok && len(m.values) == 0 {
+		return text
+	}
 	values := make(map[string]any, len(m.values))
 	for name, value := range m.values {
 		if inner, ok := value.(message); ok {
@@ -95,8 +99,12 @@ func newCatalogue() (*catalogue, error) {
 		t.index, t.header = i, []string{t.Tag}
 		t.localizer = i18n.NewLocalizer(bundle, t.Tag)
 		t.sentences = make(map[string]*i18n.Message, len(file.Messages))
+		t.plain = make(map[string]string)
 		for _, m := range file.Messages {
 			t.sentences[m.ID] = m
+			if text, ok := t.word(m.ID).(string); ok && !strings.Contains(text, "{{") {
+				t.plain[m.ID] = text
+			}
 		}
 		tags = append(tags, file.Tag)
 	}
