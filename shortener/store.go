@@ -25,9 +25,10 @@ type Health struct {
 	Operations int64         // that they held
 	CommitTime time.Duration // that they took, added up
 	LastCommit time.Duration
-	Waiting    int    // writes that are waiting
-	TurnedAway int64  // writes for which there was no room to wait
-	Trouble    string // why nothing can be written; empty where it can
+	WaitTime   time.Duration // that operations had waited before their commits began, added up
+	Waiting    int           // writes that are waiting
+	TurnedAway int64         // writes for which there was no room to wait
+	Trouble    string        // why nothing can be written; empty where it can
 }
 
 // Store keeps links and the counters that allowed them. All methods may be

@@ -12,7 +12,7 @@ import (
 // commits are counted for whoever watches.
 type commits struct {
 	number, operations, turnedAway atomic.Int64
-	took, last                     atomic.Int64 // in nanoseconds
+	took, last, waited             atomic.Int64 // in nanoseconds
 }
 
 func (c *commits) add(took time.Duration) {
@@ -28,6 +28,7 @@ func (s *Store) Health() shortener.Health {
 		Operations: s.commits.operations.Load(),
 		CommitTime: time.Duration(s.commits.took.Load()),
 		LastCommit: time.Duration(s.commits.last.Load()),
+		WaitTime:   time.Duration(s.commits.waited.Load()),
 		Waiting:    len(s.queue) + len(s.lesser),
 		TurnedAway: s.commits.turnedAway.Load(),
 	}

@@ -31,6 +31,7 @@ type operation struct {
 	taken  atomic.Bool           // by whoever was first: withdrawn or claimed
 	result chan error            // receives the outcome of a claimed operation
 	after  func()                // runs after the commit and before the outcome is told; may be nil
+	queued time.Time
 }
 
 func (op *operation) withdraw() bool { return op.taken.CompareAndSwap(false, true) }
@@ -64,7 +65,7 @@ func (s *Store) enqueue(ctx context.Context, queue chan<- *operation, op *operat
 	if t := s.trouble.Load(); t != nil && t.reopen {
 		return fmt.Errorf("%w: %w", shortener.ErrUnavailable, t.cause)
 	}
-	op.result = make(chan error, 1)
+	op.result, op.queued = make(chan error, 1), time.Now()
 	select {
 	case queue <- op:
 	default:
@@ -174,6 +175,7 @@ func (s *Store) drain() {
 func (s *Store) commit(batch []*operation) (newDay bool) {
 	var claimed []*operation
 	var results []error
+	begun := time.Now()
 	err := s.transact(func(tx *bbolt.Tx) error {
 		before, err := newestDay(tx)
 		if err != nil {
@@ -213,6 +215,9 @@ func (s *Store) commit(batch []*operation) (newDay bool) {
 		}
 	}
 	s.commits.operations.Add(int64(len(claimed)))
+	for _, op := range claimed {
+		s.commits.waited.Add(int64(begun.Sub(op.queued)))
+	}
 	newDay = newDay && err == nil
 	if newDay {
 		s.today.invalidate() // before anybody hears of it
