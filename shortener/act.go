@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"snip/quota"
 )
@@ -68,11 +71,18 @@ func (s *Service) loadOperatorSet(ctx context.Context) error {
 	return nil
 }
 
+// maxNote bounds what operators write down for each other, in characters: it stays
+// in the audit log for good.
+const maxNote = 500
+
 // act does one act at a time and takes what has become of it into memory, also
 // when its outcome is unknown.
 func (s *Service) act(ctx context.Context, a Act) error {
 	s.acting.Lock()
 	defer s.acting.Unlock()
+	if utf8.RuneCountInString(a.Line.Note) > maxNote || strings.ContainsFunc(a.Line.Note, unicode.IsControl) {
+		return fmt.Errorf("%w: a note must have at most %d characters, and be one line", ErrInvalidSelection, maxNote)
+	}
 	a.Line.At = s.instant()
 	err := s.store.Act(ctx, a)
 	if err = cmp.Or(err, s.loadOperatorSet(context.WithoutCancel(ctx))); errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +169,15 @@ func TestTakeDown(t *testing.T) {
 		if n, err := f.TakeDown(t.Context(), row.sel, row.reason, ""); n != 0 || !errors.Is(err, row.want) {
 			t.Errorf("%+v for %q: %d, %v, want %v", row.sel, row.reason, n, err, row.want)
 		}
+	}
+
+	for _, note := range []string{strings.Repeat("ö", 501), "two\nlines"} {
+		if n, err := f.TakeDown(t.Context(), shortener.Selection{Slug: "a-1"}, "spam", note); n != 0 || !errors.Is(err, shortener.ErrInvalidSelection) {
+			t.Errorf("with the note %.9q: %d, %v", note, n, err)
+		}
+	}
+	if _, err := f.TakeDown(t.Context(), shortener.Selection{Host: "example"}, "spam", ""); !errors.Is(err, shortener.ErrInvalidSelection) {
+		t.Errorf("of a whole top-level domain: %v", err)
 	}
 
 	// Its holder sees a link that was taken down and cannot change it.

@@ -51,6 +51,9 @@ func (s *Service) selector(ctx context.Context, sel Selection) (func(Link) bool,
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidSelection, err)
 		}
+		if !strings.ContainsAny(name, ".:") {
+			return nil, fmt.Errorf("%w: %q would mean every host that ends in it", ErrInvalidSelection, name)
+		}
 		return func(l Link) bool {
 			host := HostOf(l.Destination)
 			return host == name || strings.HasSuffix(host, "."+name)

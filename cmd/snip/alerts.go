@@ -53,6 +53,7 @@ type alerts struct {
 
 	// The deliverer's own.
 	logged  map[string]bool // IDs of notices of the budget
+	arrived map[string]bool // IDs of what was sent and could not be written down
 	retryAt time.Time
 	retryIn time.Duration
 }
@@ -65,6 +66,7 @@ func newAlerts(c config, service *shortener.Service, blocklists *blocklist.Files
 		now:        time.Now,
 		told:       map[string]time.Time{},
 		logged:     map[string]bool{},
+		arrived:    map[string]bool{},
 	}
 	if c.webhook != nil {
 		a.send = newWebhook(c.webhook)
@@ -161,9 +163,6 @@ func (a *alerts) raise(ctx context.Context, kind, text string) {
 // deliver sends what waits, the oldest first, and stops at the first failure until
 // a pause is over.
 func (a *alerts) deliver(ctx context.Context) {
-	if now := a.now(); now.Before(a.retryAt) && a.retryAt.Sub(now) <= lastRetry {
-		return
-	}
 	a.mu.Lock()
 	waiting := slices.Clone(a.memory)
 	a.mu.Unlock()
@@ -171,12 +170,18 @@ func (a *alerts) deliver(ctx context.Context) {
 	if err != nil {
 		kept = nil // the fault is told of by itself
 	}
-	for _, n := range append(waiting, kept...) {
+	waiting = append(waiting, kept...)
+	for _, n := range waiting { // first, whatever becomes of the webhook
 		if n.Kind == shortener.KindBudget && !a.logged[n.ID] {
 			a.log.Warn("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)
 			a.logged[n.ID] = true
 		}
-		if a.send != nil {
+	}
+	if now := a.now(); now.Before(a.retryAt) && a.retryAt.Sub(now) <= lastRetry {
+		return
+	}
+	for _, n := range waiting {
+		if a.send != nil && !a.arrived[n.ID] {
 			if err := a.sendOut(ctx, n); err != nil {
 				a.failed.Add(1)
 				a.retryIn = min(lastRetry, max(firstRetry, 2*a.retryIn))
@@ -200,7 +205,7 @@ func (a *alerts) sendOut(ctx context.Context, n shortener.Notice) error {
 }
 
 // forget ends a notice that was delivered. Where the store cannot be told, it is
-// delivered again.
+// told later, and the notice is sent again by the next process at the most.
 func (a *alerts) forget(ctx context.Context, n shortener.Notice) {
 	a.mu.Lock()
 	before := len(a.memory)
@@ -209,9 +214,11 @@ func (a *alerts) forget(ctx context.Context, n shortener.Notice) {
 	a.mu.Unlock()
 	if !inMemory {
 		if err := a.service.Delivered(context.WithoutCancel(ctx), n.ID); err != nil {
+			a.arrived[n.ID] = true
 			return
 		}
 	}
+	delete(a.arrived, n.ID)
 	a.delivered.Add(1)
 }
 

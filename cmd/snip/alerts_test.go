@@ -35,6 +35,13 @@ func (s *troubled) set(err error) { s.err.Store(&err) }
 
 func (s *troubled) Ready(ctx context.Context, day string) error { return *s.err.Load() }
 
+func (s *troubled) Delivered(ctx context.Context, id string) error {
+	if err := *s.err.Load(); err != nil {
+		return err
+	}
+	return s.Store.Delivered(ctx, id)
+}
+
 func (s *troubled) Post(ctx context.Context, n shortener.Notice) error {
 	if err := *s.err.Load(); err != nil {
 		return err
@@ -64,10 +71,11 @@ func TestAlerts(t *testing.T) {
 				defer mu.Unlock()
 				return lists
 			},
-			log:    slog.New(slog.DiscardHandler),
-			now:    time.Now,
-			told:   map[string]time.Time{},
-			logged: map[string]bool{},
+			log:     slog.New(slog.DiscardHandler),
+			now:     time.Now,
+			told:    map[string]time.Time{},
+			logged:  map[string]bool{},
+			arrived: map[string]bool{},
 			send: func(_ context.Context, n shortener.Notice) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -132,6 +140,18 @@ func TestAlerts(t *testing.T) {
 		after(lastRetry+time.Second, "store", "store") // each of its hours
 		if stats := a.stats(); stats.Delivered != 8 || stats.Failed != int64(attempts-2) {
 			t.Errorf("%+v after %d attempts", stats, attempts)
+		}
+
+		// What arrived and cannot be written down does not arrive again.
+		if err := service.Post(t.Context(), shortener.Notice{ID: "2000-01-01/test/1", Kind: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		store.set(fmt.Errorf("%w: it is full", shortener.ErrUnavailable))
+		after(10*time.Minute, "test")
+		store.set(nil)
+		after(10 * time.Minute)
+		if waiting, err := service.Notices(t.Context(), 1); err != nil || len(waiting) > 0 {
+			t.Errorf("%v wait, %v", waiting, err)
 		}
 		cancel()
 		group.Wait()

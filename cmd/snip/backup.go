@@ -62,6 +62,10 @@ func writeFile(path string, replace bool, write func(io.Writer) error, check fun
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return fmt.Errorf("%s: %w; --force replaces it", path, fs.ErrExist)
 	}
+	// Replacing a server's file would leave the server with one that nobody finds.
+	if err := boltstore.NotInUse(path); err != nil {
+		return err
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".partial-*")
 	if err != nil {
 		return err
@@ -78,6 +82,9 @@ func writeFile(path string, replace bool, write func(io.Writer) error, check fun
 		if err := check(file.Name()); err != nil {
 			return err
 		}
+	}
+	if err := boltstore.NotInUse(path); err != nil { // as it may be by now
+		return err
 	}
 	return boltstore.Place(file.Name(), path, replace)
 }

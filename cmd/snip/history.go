@@ -10,7 +10,7 @@ import (
 
 // historyEvery is how often the day is written down, and so how much of what was
 // refused is missing from its record after a crash.
-const historyEvery = 5 * time.Minute
+const historyEvery = time.Minute
 
 // keepHistory writes the day down, again and again, until it is told to end; then
 // once more.

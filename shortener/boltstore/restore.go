@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -91,4 +92,21 @@ func compact(from, to string) (err error) {
 		return fmt.Errorf("copy %s: %w", from, err)
 	}
 	return target.Sync()
+}
+
+// NotInUse returns an error for a file that a server has open, as its lock shows. A
+// file that is not there is in nobody's use.
+func NotInUse(path string) error {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close() // which gives the lock up, too
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("%s is in use by another process%s: choose another name", path, holder(path))
+	}
+	return nil // a file system without locks has no server's file that could be told
 }
