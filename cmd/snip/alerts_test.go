@@ -92,7 +92,7 @@ func TestAlerts(t *testing.T) {
 		group.Go(func() { a.run(ctx) })
 		after := func(d time.Duration, want ...string) {
 			t.Helper()
-			time.Sleep(d)
+			<-time.After(d) // the clock of the bubble
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()

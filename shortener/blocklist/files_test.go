@@ -226,7 +226,7 @@ func TestWatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		told, ended := make(chan os.Signal), make(chan struct{})
 		go func() { f.Watch(ctx, interval, told); close(ended) }()
-		look := func() { time.Sleep(interval); synctest.Wait() }
+		look := func() { <-time.After(interval); synctest.Wait() }
 		said := func(text string, want int) {
 			t.Helper()
 			if got := strings.Count(d.log.String(), text); got != want {
