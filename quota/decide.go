@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Decide is the only place where limits are compared. used[i] is what the
-// counter of charges[i] holds now; charges go from the widest level to the
+// Decide is the only place where limits are compared. used[i] is what of the
+// counter of charges[i] is taken now, by reservations too; charges go from the widest level to the
 // narrowest. Either every charge is admitted, and the usages after it are
 // returned, or none is: then the error is an [*ExceededError] that names the
 // widest level that refuses, or wraps [ErrInvalidCharge].
@@ -79,6 +79,10 @@ func validate(charges []Charge, used []int64) error {
 	}
 	for i, c := range charges {
 		switch {
+		case c.Counter.Level == "" || len(c.Counter.Level) > MaxLevel:
+			return fmt.Errorf("%w: the level %q must have 1 to %d bytes", ErrInvalidCharge, c.Counter.Level, MaxLevel)
+		case slices.ContainsFunc(charges[:i], func(other Charge) bool { return other.Counter == c.Counter }):
+			return fmt.Errorf("%w: the counter at level %s is charged twice", ErrInvalidCharge, c.Counter.Level)
 		case c.Cost < 1:
 			return fmt.Errorf("%w: cost %d at level %s", ErrInvalidCharge, c.Cost, c.Counter.Level)
 		case c.Max < 0, c.Reserved < 0, c.Reserved > c.Max:

@@ -32,6 +32,9 @@ const (
 	LevelClient  Level = "client"  // an IPv4 address or an IPv6 /64
 )
 
+// MaxLevel bounds the name of a level, in bytes.
+const MaxLevel = 32
+
 // Subject is who is charged at a level: masked and keyed, never a raw address
 // or header. See [Secret.Subject]. The service level has the empty subject.
 type Subject string

@@ -5,19 +5,50 @@ import (
 	"time"
 )
 
-// Window is a calendar interval in UTC, half-open, named by its ISO label.
+// Window is a calendar interval in UTC, half-open, named by its label as ISO 8601
+// has it.
 type Window struct {
-	Label string    // "2026-11-29" for a day
+	Label string // such as "2026-11-29" for a day
+	Start time.Time
 	End   time.Time // the first instant after it
 }
 
 // DayOf returns the UTC day that holds the instant t, whatever t's location.
 func DayOf(t time.Time) Window {
 	y, m, d := t.UTC().Date()
-	return Window{
-		Label: time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Format(time.DateOnly),
-		End:   time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC),
+	start := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	return Window{Label: start.Format(time.DateOnly), Start: start, End: start.AddDate(0, 0, 1)}
+}
+
+// HourOf returns the hour of UTC that holds the instant t, such as "2026-11-29T13".
+func HourOf(t time.Time) Window {
+	start := t.UTC().Truncate(time.Hour)
+	return Window{Label: start.Format(hourLabel), Start: start, End: start.Add(time.Hour)}
+}
+
+// MonthOf returns the month of UTC that holds the instant t, such as "2026-11".
+func MonthOf(t time.Time) Window {
+	y, m, _ := t.UTC().Date()
+	start := time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
+	return Window{Label: start.Format(monthLabel), Start: start, End: start.AddDate(0, 1, 0)}
+}
+
+const (
+	hourLabel  = "2006-01-02T15"
+	monthLabel = "2006-01"
+)
+
+// ParseWindow returns the window that has the label, of any of the three kinds.
+func ParseWindow(label string) (Window, error) {
+	for _, kind := range []struct {
+		layout string
+		of     func(time.Time) Window
+	}{{time.DateOnly, DayOf}, {hourLabel, HourOf}, {monthLabel, MonthOf}} {
+		if t, err := time.Parse(kind.layout, label); err == nil {
+			return kind.of(t), nil
+		}
 	}
+	return Window{}, fmt.Errorf("%q is the label of no hour, day or month", label)
 }
 
 // DayBefore returns the label of the day before the given day label.

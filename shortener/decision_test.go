@@ -66,7 +66,8 @@ func TestMidnightWithinACreation(t *testing.T) {
 		readings++
 		return lastInstant.Add(time.Duration(readings-1) * time.Second)
 	}})
-	link, _, err := service.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"})
+	made, err := service.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
+	link := made.Link
 	if err != nil || link.CreatedAt != lastInstant || link.Day != "2026-11-29" {
 		t.Errorf("created at %v on %s, %v", link.CreatedAt, link.Day, err)
 	}
@@ -87,7 +88,7 @@ func TestLookNeverAdmits(t *testing.T) {
 		}
 	}}
 	slow := shortener.New(shortener.Config{Store: overtaken, Policy: quota.Policy{Client: 1}, Now: f.clock.read})
-	_, _, err := slow.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"})
+	_, err := slow.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
 	if !errors.Is(err, quota.ErrExceeded) {
 		t.Errorf("got error %v, want ErrExceeded", err)
 	}

@@ -128,7 +128,8 @@ func TestImportAgain(t *testing.T) {
 	s.wantUsed(t, 0)
 
 	// A link of our own that was charged is the same link.
-	own, _, err := s.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/own", Slug: "own"})
+	made, err := s.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/own", Slug: "own"}, "")
+	own := made.Link
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestKeyIsAClient(t *testing.T) {
 			if !ok {
 				t.Fatal("the key is not known")
 			}
-			link, _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"})
+			one, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}, "")
 			var exceeded *quota.ExceededError
 			switch {
 			case errors.As(err, &exceeded) && exceeded.Usage.Level == quota.LevelClient && exceeded.Usage.Max == key.Daily:
@@ -42,8 +42,8 @@ func TestKeyIsAClient(t *testing.T) {
 				return
 			case err != nil:
 				t.Fatal(err)
-			case link.Key != key.ID:
-				t.Errorf("the link was made by %s, not %s", link.Key, key.ID)
+			case one.Link.Key != key.ID:
+				t.Errorf("the link was made by %s, not %s", one.Link.Key, key.ID)
 			}
 			made++
 		}
@@ -70,11 +70,13 @@ func TestKeyHoldsItsLinks(t *testing.T) {
 	f := newFixture(t, standard)
 	script, text := f.makeKey(t, "script", 50)
 	other, _ := f.makeKey(t, "other", 50)
-	link, token, err := f.Create(t.Context(), script.Client(), shortener.NewLink{URL: "https://example.org/"})
+	made, err := f.Create(t.Context(), script.Client(), shortener.NewLink{URL: "https://example.org/"}, "")
+	link, token := made.Link, made.Token
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, _, err := f.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"})
+	anybody, err := f.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
+	plain := anybody.Link
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 func TestManagingCostsNoQuota(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, standard)
-	link, token, err := f.Create(context.Background(), someone, shortener.NewLink{URL: "https://example.org/"})
+	made, err := f.Create(context.Background(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
+	link, token := made.Link, made.Token
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func TestTokens(t *testing.T) {
 	var links []shortener.Link
 	var tokens []shortener.Token
 	for range 2 {
-		link, token, err := f.Create(context.Background(), someone, shortener.NewLink{URL: "https://example.org/"})
+		made, err := f.Create(context.Background(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
+		link, token := made.Link, made.Token
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +99,8 @@ func TestLinkWithoutToken(t *testing.T) {
 func TestChangedEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, standard)
-	link, token, err := f.Create(context.Background(), someone, shortener.NewLink{URL: "https://example.org/"})
+	made, err := f.Create(context.Background(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
+	link, token := made.Link, made.Token
 	if err != nil {
 		t.Fatal(err)
 	}

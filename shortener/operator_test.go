@@ -15,7 +15,8 @@ import (
 // make makes a link that the test knows to be valid.
 func (f fixture) make(t *testing.T, who quota.Client, url, slug string) shortener.Link {
 	t.Helper()
-	link, _, err := f.Create(t.Context(), who, shortener.NewLink{URL: url, Slug: slug})
+	made, err := f.Create(t.Context(), who, shortener.NewLink{URL: url, Slug: slug}, "")
+	link := made.Link
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,8 @@ func TestBlock(t *testing.T) {
 		}
 	}
 	// A change to a blocked host is refused as a new link is.
-	link, token, err := f.Create(t.Context(), someone, shortener.NewLink{URL: "https://good.example/"})
+	made, err := f.Create(t.Context(), someone, shortener.NewLink{URL: "https://good.example/"}, "")
+	link, token := made.Link, made.Token
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +111,8 @@ func TestTakeDown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, quota.Policy{})
 	stranger := quota.ClientOf(someone.Network().Addr().Next().Next())
-	_, token, err := f.Create(t.Context(), stranger, shortener.NewLink{URL: "https://a.example/", Slug: "a-1"})
+	made, err := f.Create(t.Context(), stranger, shortener.NewLink{URL: "https://a.example/", Slug: "a-1"}, "")
+	token := made.Token
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,12 +265,12 @@ func TestOverride(t *testing.T) {
 	put("198.51.100.1", 1, f.clock.read().Add(time.Minute))
 	other := quota.ClientOf(netip.MustParseAddr("198.51.100.1"))
 	for _, want := range []error{nil, quota.ErrExceeded, quota.ErrExceeded} {
-		if _, _, err := f.Create(t.Context(), other, shortener.NewLink{URL: "https://example.org/"}); !errors.Is(err, want) {
+		if _, err := f.Create(t.Context(), other, shortener.NewLink{URL: "https://example.org/"}, ""); !errors.Is(err, want) {
 			t.Errorf("under a lower limit: %v, want %v", err, want)
 		}
 	}
 	f.clock.set(f.clock.read().Add(time.Minute))
-	if _, _, err := f.Create(t.Context(), other, shortener.NewLink{URL: "https://example.org/"}); err != nil {
+	if _, err := f.Create(t.Context(), other, shortener.NewLink{URL: "https://example.org/"}, ""); err != nil {
 		t.Errorf("after a lower limit has ended: %v", err)
 	}
 
@@ -286,14 +289,14 @@ func TestOverride(t *testing.T) {
 	// A key's override goes with the key.
 	key, _ := f.makeKey(t, "script", 5)
 	put("key script", 0, time.Time{})
-	if _, _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}); !errors.Is(err, shortener.ErrBlocked) {
+	if _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}, ""); !errors.Is(err, shortener.ErrBlocked) {
 		t.Errorf("a blocked key: %v", err)
 	}
 	if err := f.RevokeKey(t.Context(), "script"); err != nil {
 		t.Fatal(err)
 	}
 	key, _ = f.makeKey(t, "script", 5)
-	if _, _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}); err != nil {
+	if _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}, ""); err != nil {
 		t.Errorf("a new key of that name: %v", err)
 	}
 }

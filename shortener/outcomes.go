@@ -10,10 +10,10 @@ import (
 // Levels are those of a policy, the widest first.
 var Levels = [...]quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient}
 
-// outcomes counts what became of creations and visits since the process began, for whoever
+// outcomes counts what became of creations, by links where they were made, and visits since the process began, for whoever
 // watches. What was used of quota is in the store.
 type outcomes struct {
-	created, invalid, taken, blocked, unavailable atomic.Int64
+	created, replayed, invalid, taken, blocked, unavailable atomic.Int64
 
 	followed, missing, ended, takenDown, failed atomic.Int64
 	visitsLost                                  atomic.Int64
@@ -23,7 +23,7 @@ type outcomes struct {
 
 // Outcomes is how many creations and visits ended how since the process began.
 type Outcomes struct {
-	Created, Invalid, Taken, Blocked, Unavailable int64
+	Created, Replayed, Invalid, Taken, Blocked, Unavailable int64
 
 	Refused     map[quota.Level]int64
 	WouldRefuse map[quota.Level]int64 // by levels in a dry run
@@ -37,6 +37,7 @@ func (s *Service) Outcomes() Outcomes {
 	o := &s.outcomes
 	all := Outcomes{
 		Created:     o.created.Load(),
+		Replayed:    o.replayed.Load(),
 		Invalid:     o.invalid.Load(),
 		Taken:       o.taken.Load(),
 		Blocked:     o.blocked.Load(),
@@ -56,15 +57,13 @@ func (s *Service) Outcomes() Outcomes {
 	return all
 }
 
-// count counts how one creation ended.
+// count counts how one creation was refused.
 func (o *outcomes) count(err error) {
 	var (
 		exceeded *quota.ExceededError
 		invalid  *InvalidError
 	)
 	switch {
-	case err == nil:
-		o.created.Add(1)
 	case errors.As(err, &exceeded):
 		add(&o.refused, exceeded.Usage.Level)
 	case errors.As(err, &invalid):

@@ -92,11 +92,11 @@ func (s *Service) BudgetOf(ctx context.Context, day quota.Window) (quota.Usage, 
 	if s.policy.Service == 0 {
 		return quota.Usage{}, nil
 	}
-	used, err := s.store.Used(ctx, []quota.Counter{{Level: quota.LevelService, Period: day.Label}})
+	counts, err := s.store.Counts(ctx, []quota.Counter{{Level: quota.LevelService, Period: day.Label}})
 	if err != nil {
 		return quota.Usage{}, refusalOf(err)
 	}
-	return quota.Usage{Level: quota.LevelService, Used: used[0], Max: s.policy.Service, ResetAt: day.End}, nil
+	return quota.Usage{Level: quota.LevelService, Used: counts[0].Taken(), Max: s.policy.Service, ResetAt: day.End}, nil
 }
 
 // Count is what one client or network has used of a day.

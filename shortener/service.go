@@ -13,11 +13,6 @@ import (
 	"snip/quota"
 )
 
-// slugAttempts bounds how often a generated slug that is taken is replaced. With
-// 10 million links one random slug in 200,000 is taken, so eight in a row mean a
-// fault.
-const slugAttempts = 8
-
 // Config holds what a [Service] is made of.
 type Config struct {
 	Store        Store
@@ -64,116 +59,6 @@ func New(c Config) *Service {
 	return s
 }
 
-// NewLink is what a person asks for.
-type NewLink struct {
-	URL          string
-	Slug         string // empty generates one
-	ExpiresAt    string // RFC 3339 with an offset; empty is never
-	MaxVisits    *int64 // 1 to 10,000; nil is any number
-	ForwardQuery bool
-	ShowsTarget  bool // although it has MaxVisits
-}
-
-// Create makes a link for who, and the token that manages it. The errors are an [*InvalidError], a
-// [*quota.ExceededError], [ErrSlugTaken], [ErrBlocked], the context's, or wrap
-// [ErrUnavailable]; with any of them nothing is charged, except that an outcome
-// unknown to the store (see [Store]) may be either.
-func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink) (Link, Token, error) {
-	link, token, err := s.create(ctx, who, n)
-	s.outcomes.count(err)
-	if err == nil {
-		s.recent.add(link)
-	}
-	return link, token, err
-}
-
-func (s *Service) create(ctx context.Context, who quota.Client, n NewLink) (Link, Token, error) {
-	destination, err := s.destination(n.URL)
-	if err != nil {
-		return Link{}, "", err
-	}
-	slug, err := s.slugs.parse(n.Slug)
-	if err != nil {
-		return Link{}, "", err
-	}
-	maxVisits, err := parseMaxVisits(n.MaxVisits)
-	if err != nil {
-		return Link{}, "", err
-	}
-	// The decision's instant, read once: whenever the commit lands, it is the
-	// link's creation time and picks the day that pays.
-	now := s.instant()
-	expiresAt, err := parseExpiry(n.ExpiresAt, now)
-	if err != nil {
-		return Link{}, "", err
-	}
-	day := quota.DayOf(now)
-	secret, err := s.store.EnsureSecret(ctx, day.Label)
-	if err != nil {
-		return Link{}, "", refusal(err)
-	}
-	set := s.set.Load()
-	limits, overridden := set.overrides.For(s.policy, who, now)
-	if limits.Blocked {
-		return Link{}, "", ErrBlocked
-	}
-	// What an override has set may end within the day, so it is not remembered. Who
-	// gets one is in no table any more: with each act a new one begins.
-	remember := func(err error) {
-		if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && !overridden {
-			set.refused.Add(who, day.Label, exceeded)
-		}
-	}
-	if exceeded := set.refused.Find(who, day.Label); exceeded != nil {
-		return Link{}, "", exceeded
-	}
-	charges := limits.Charges(who, secret, day, 1)
-	wouldRefuse, err := s.look(ctx, charges)
-	if err != nil {
-		remember(err)
-		return Link{}, "", refusal(err)
-	}
-	token := NewToken()
-	link := Link{
-		Slug:         slug,
-		Destination:  destination,
-		CreatedAt:    now,
-		ExpiresAt:    expiresAt,
-		Day:          day.Label,
-		Creator:      who.Creator(secret),
-		Key:          who.Key().ID,
-		MaxVisits:    maxVisits,
-		ForwardQuery: n.ForwardQuery,
-		ShowsTarget:  n.ShowsTarget,
-		Token:        token.Hash(),
-	}
-	for range slugAttempts {
-		if n.Slug == "" {
-			link.Slug = s.store.NewSlug()
-			if s.slugs.isReserved(link.Slug) {
-				err = ErrSlugTaken
-				continue
-			}
-		}
-		err = s.store.Create(ctx, Creation{Links: []Link{link}, Day: day.Label, Charges: charges})
-		if !errors.Is(err, ErrSlugTaken) || n.Slug != "" {
-			break
-		}
-	}
-	switch {
-	case err == nil:
-		for _, level := range wouldRefuse {
-			add(&s.outcomes.wouldRefuse, level)
-		}
-		return link, token, nil
-	case errors.Is(err, ErrSlugTaken) && n.Slug == "":
-		return Link{}, "", fmt.Errorf("%w: %d generated slugs in a row were taken", ErrUnavailable, slugAttempts)
-	default:
-		remember(err)
-		return Link{}, "", refusal(err)
-	}
-}
-
 // destination reads a destination and refuses one whose host is blocked.
 func (s *Service) destination(text string) (string, error) {
 	destination, err := s.destinations.Parse(text)
@@ -184,28 +69,6 @@ func (s *Service) destination(text string) (string, error) {
 		return "", blocked(because("leads_to_a_blocked_host"))
 	}
 	return destination, err
-}
-
-// look refuses a full client by reading only, so that refusals neither write nor
-// wait behind creations. Only the store's own transaction admits. It returns the
-// levels that refuse in a dry run only.
-func (s *Service) look(ctx context.Context, charges []quota.Charge) ([]quota.Level, error) {
-	used, err := s.used(ctx, charges)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := quota.Decide(charges, used); err != nil {
-		return nil, err
-	}
-	return quota.WouldRefuse(charges, used), nil
-}
-
-func (s *Service) used(ctx context.Context, charges []quota.Charge) ([]int64, error) {
-	counters := make([]quota.Counter, len(charges))
-	for i, c := range charges {
-		counters[i] = c.Counter
-	}
-	return s.store.Used(ctx, counters)
 }
 
 // refusal makes sure that whatever a store reports ends in a refusal of a kind

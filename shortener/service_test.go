@@ -62,15 +62,23 @@ func (s *spy) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener
 	return s.Store.AddVisits(ctx, visits)
 }
 
-func (s *spy) Used(ctx context.Context, c []quota.Counter) ([]int64, error) {
+func (s *spy) Counts(ctx context.Context, c []quota.Counter) ([]quota.Count, error) {
 	if err := s.call("used"); err != nil {
 		return nil, err
 	}
-	return s.Store.Used(ctx, c)
+	return s.Store.Counts(ctx, c)
 }
 
 func (s *spy) Create(ctx context.Context, c shortener.Creation) error {
-	if err := s.call("create"); err != nil {
+	err := s.call("create")
+	if errors.Is(err, shortener.ErrSlugTaken) {
+		all := &shortener.SlugTakenError{}
+		for _, link := range c.Links {
+			all.Slugs = append(all.Slugs, link.Slug)
+		}
+		return all
+	}
+	if err != nil {
 		return err
 	}
 	return s.Store.Create(ctx, c)
@@ -122,8 +130,8 @@ var (
 )
 
 func (f fixture) create(n shortener.NewLink) (shortener.Link, error) {
-	link, _, err := f.Create(context.Background(), someone, n)
-	return link, err
+	made, err := f.Create(context.Background(), someone, n, "")
+	return made.Link, err
 }
 
 func (f fixture) wantUsed(t *testing.T, want int64) {

@@ -114,7 +114,8 @@ var (
 	// ErrNotYours means that a token or key does not manage the link, or that there
 	// is none: nobody can learn which.
 	ErrNotYours = errors.New("no such link for this token")
-	// ErrSlugTaken means that a chosen slug names another link already.
+	// ErrSlugTaken means that a chosen slug names another link already. It is what a
+	// [*SlugTakenError] unwraps to.
 	ErrSlugTaken = errors.New("slug taken")
 	// ErrBlocked means that an operator lets who asks make no links.
 	ErrBlocked = errors.New("blocked by the operator")
@@ -131,6 +132,30 @@ var (
 	ErrInvalidMaxVisits   = errors.New("invalid number of visits")
 	ErrBlockedDestination = errors.New("blocked destination")
 )
+
+// SlugTakenError says which slugs of a creation name other links already.
+type SlugTakenError struct{ Slugs []Slug }
+
+func (e *SlugTakenError) Error() string { return fmt.Sprintf("%v: %q", ErrSlugTaken, e.Slugs) }
+
+// Unwrap returns [ErrSlugTaken].
+func (e *SlugTakenError) Unwrap() error { return ErrSlugTaken }
+
+// BatchError says which items of a batch are wrong. Nothing of the batch was done.
+type BatchError struct{ Items []ItemError }
+
+// ItemError says what is wrong with one item.
+type ItemError struct {
+	Index int   // from 0
+	Err   error // an [*InvalidError], or [ErrSlugTaken]
+}
+
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("%d items are wrong, the first is number %d: %v", len(e.Items), e.Items[0].Index, e.Items[0].Err)
+}
+
+// Unwrap returns the error of the first item that is wrong.
+func (e *BatchError) Unwrap() error { return e.Items[0].Err }
 
 // InvalidError says which field of a new link is wrong, and why.
 type InvalidError struct {

@@ -13,6 +13,11 @@ type Creation struct {
 	Day     string         // the UTC day of the decision's instant, and of every link; "" with no charges is a day of the past that nobody is charged for
 	Charges []quota.Charge // the widest level first; the cost of each is len(Links); none where every level is off
 
+	// Answer is kept in the same commit, where an Idempotency-Key came with the demand.
+	// Replays are where one that was kept for the same key may be.
+	Answer  *Answer
+	Replays []AnswerRef
+
 	// What has been counted of those of the links that were made before, elsewhere.
 	Visited map[Slug]int64
 	Visits  map[Slug]Visits
@@ -46,26 +51,43 @@ type Store interface {
 	// quota.ErrCannotCount when the day has counted links but no secret.
 	EnsureSecret(ctx context.Context, day string) (quota.Secret, error)
 
-	// Used returns what the counters hold, in order; a missing one holds zero.
+	// Counts returns what the counters hold, in order; a missing one holds nothing.
 	// It may be used to refuse a creation, never to admit one.
-	Used(ctx context.Context, counters []quota.Counter) ([]int64, error)
+	Counts(ctx context.Context, counters []quota.Counter) ([]quota.Count, error)
 
 	// NewSlug returns a slug of GeneratedSlug characters from SlugAlphabet that
 	// no link is likely to have and that cannot be guessed from others. It writes
 	// nothing, so a slug under which no link is stored may come again.
 	NewSlug() Slug
 
-	// Create stores every link, with the visits that it comes with, and applies every
-	// charge in one durable commit, or does neither. It checks, in this order: the clock (quota.ErrClock, when
-	// Day is more than a day before the newest day that has a counted link), the
-	// charges (quota.Decide: *quota.ExceededError), the slugs (ErrSlugTaken).
-	// A counter that cannot be read is quota.ErrCannotCount.
+	// Create stores every link, with the visits that it comes with, applies every
+	// charge and keeps the answer in one durable commit, or does nothing of that. It checks, in this order: the
+	// clock (quota.ErrClock, when Day is more than a day before the newest day that has a counted link), whether
+	// an answer that still holds is at one of Replays (*ReplayError), the charges (quota.Decide:
+	// *quota.ExceededError), the slugs (*SlugTakenError, with all that are taken).
+	// A counter or an answer that cannot be read is quota.ErrCannotCount.
 	//
 	// When ctx ends before the store has begun the operation, it is withdrawn
 	// and the error is the context's. Once begun the outcome is awaited; if that
 	// takes too long, the error wraps ErrUnavailable and the outcome is unknown:
 	// links and counts are there together, or not at all.
 	Create(ctx context.Context, c Creation) error
+
+	// Answer returns the first answer that is kept at one of the places, or ErrNotFound.
+	// They are kept as long as the counters of their days.
+	Answer(ctx context.Context, refs []AnswerRef) (Answer, error)
+
+	// Reserve, Commit and Release are those of package boltquota in durable commits of
+	// their own, with the same results. Commit keeps a notice as [ReservationNotice]
+	// has it, in its own commit. Other errors are as for Create.
+	Reserve(ctx context.Context, r quota.Reservation) (stored quota.Reservation, already bool, err error)
+	Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error)
+	Release(ctx context.Context, id string) (quota.Reservation, error)
+
+	// SettleExpired settles up to n reservations that have expired at the instant now,
+	// each as it says itself, forgets those that were settled long ago, and keeps
+	// notices as Commit does. It reports whether there may be more.
+	SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error)
 
 	// Get returns the link, or ErrNotFound.
 	Get(ctx context.Context, slug Slug) (Link, error)

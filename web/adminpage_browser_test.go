@@ -88,7 +88,7 @@ func openDesk(t *testing.T, now func() time.Time) desk {
 func (d desk) make(slug, destination string) {
 	d.t.Helper()
 	client := quota.ClientOf(netip.MustParseAddr("203.0.113.77"))
-	if _, _, err := d.service.Create(d.t.Context(), client, shortener.NewLink{URL: destination, Slug: slug}); err != nil {
+	if _, err := d.service.Create(d.t.Context(), client, shortener.NewLink{URL: destination, Slug: slug}, ""); err != nil {
 		d.t.Fatal(err)
 	}
 }

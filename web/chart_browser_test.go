@@ -16,7 +16,8 @@ import (
 func seesItsVisits(t *testing.T, chromium context.Context) {
 	s := openSite(t, siteConfig{daily: 50})
 	who := quota.ClientOf(netip.MustParseAddr("192.0.2.1"))
-	link, token, err := s.service.Create(t.Context(), who, shortener.NewLink{URL: "https://example.org/"})
+	made, err := s.service.Create(t.Context(), who, shortener.NewLink{URL: "https://example.org/"}, "")
+	link, token := made.Link, made.Token
 	if err != nil {
 		t.Fatal(err)
 	}

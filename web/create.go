@@ -74,11 +74,11 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &refusedForm{err: err, who: who, read: true, typed: typed}
 	}
-	link, token, err := s.service.Create(r.Context(), who, wanted)
+	made, err := s.service.Create(r.Context(), who, wanted, "")
 	if err != nil {
 		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: typed}
 	}
-	return s.writeCreated(w, r, link, token)
+	return s.writeCreated(w, r, made.Link, made.Token)
 }
 
 // limited turns a refusal for want of quota into one that says how long to wait:

@@ -423,7 +423,7 @@ func FuzzReasons(f *testing.F) {
 			{URL: "https://example.org/", Slug: text, ExpiresAt: "tomorrow"},
 			{URL: "https://example.org/", ExpiresAt: text + " "},
 		} {
-			_, _, err := s.service.Create(t.Context(), quota.Client{}, wanted)
+			_, err := s.service.Create(t.Context(), quota.Client{}, wanted, "")
 			p := (&server{}).problemOf(err)
 			if p.field == "" {
 				t.Fatalf("%+v: %v", wanted, err)

@@ -161,11 +161,11 @@ func (s *site) used(t testing.TB) int64 {
 		t.Fatal(err)
 	}
 	client := quota.ClientOf(netip.MustParseAddr("203.0.113.9"))
-	used, err := s.store.Store.Used(t.Context(), []quota.Counter{{Level: quota.LevelClient, Subject: client.Creator(secret), Period: day}})
+	counts, err := s.store.Store.Counts(t.Context(), []quota.Counter{{Level: quota.LevelClient, Subject: client.Creator(secret), Period: day}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return used[0]
+	return counts[0].Used
 }
 
 // spyStore counts the calls to a real store, and can be told to fail.
@@ -200,11 +200,11 @@ func (s *spyStore) EnsureSecret(ctx context.Context, day string) (quota.Secret, 
 	return s.Store.EnsureSecret(ctx, day)
 }
 
-func (s *spyStore) Used(ctx context.Context, counters []quota.Counter) ([]int64, error) {
+func (s *spyStore) Counts(ctx context.Context, counters []quota.Counter) ([]quota.Count, error) {
 	if err := s.called(); err != nil {
 		return nil, err
 	}
-	return s.Store.Used(ctx, counters)
+	return s.Store.Counts(ctx, counters)
 }
 
 func (s *spyStore) Create(ctx context.Context, c shortener.Creation) error {

@@ -106,7 +106,7 @@ func TestAlerts(t *testing.T) {
 		who := quota.Client{}
 		create := func() {
 			t.Helper()
-			if _, _, err := service.Create(t.Context(), who, shortener.NewLink{URL: "https://example.org/"}); err != nil {
+			if _, err := service.Create(t.Context(), who, shortener.NewLink{URL: "https://example.org/"}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,15 +1,16 @@
-// Package boltquota keeps the counters of package quota inside a bbolt
-// transaction of the caller's, so that whatever must not be overdrawn and the
+// Package boltquota keeps the counters and reservations of package quota inside a
+// bbolt transaction of the caller's, so that whatever must not be overdrawn and the
 // count that allows it are one commit.
 //
-// It promises that [Apply] counts every charge or changes nothing, and that what
-// cannot be read is never taken for zero. It opens, begins and commits nothing:
-// the transaction and its failure are the caller's. Call [Init] once when the
-// database is opened, then [Apply] inside each write transaction, before the
+// It promises that [Apply] and [Reserve] count every charge or change nothing, and
+// that what cannot be read is never taken for zero. It opens, begins and commits
+// nothing: the transaction and its failure are the caller's. Call [Init] once when
+// the database is opened, then [Apply] inside each write transaction, before the
 // caller's own puts.
 //
-// The layout is days/<period>/counters/<level><subject> = 8 bytes, big-endian,
-// and days/<period>/secret = the key of that period's subjects.
+// The layout is days/<window>/counters/<level><subject> = 8 bytes, big-endian, of
+// what is used, and where something is held 8 more; days/<window>/secret = the key
+// of that window's subjects; and reservations, see [Reserve].
 package boltquota
 
 import (
@@ -17,6 +18,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"go.etcd.io/bbolt"
 
@@ -38,13 +40,13 @@ func Init(tx *bbolt.Tx) error {
 	return err
 }
 
-// Used returns what the counters hold, in order. A missing counter holds zero;
-// one that cannot be read is [quota.ErrCannotCount].
-func Used(tx *bbolt.Tx, counters []quota.Counter) ([]int64, error) {
+// Counts returns what the counters hold, in order. A missing counter holds
+// nothing; one that cannot be read is [quota.ErrCannotCount].
+func Counts(tx *bbolt.Tx, counters []quota.Counter) ([]quota.Count, error) {
 	if tx.Bucket(rootName) == nil {
 		return nil, errNoRoot()
 	}
-	used := make([]int64, len(counters))
+	counts := make([]quota.Count, len(counters))
 	last := lastPeriod{tx: tx}
 	for i, c := range counters {
 		bucket, err := last.counters(c.Period, countersOf)
@@ -52,50 +54,66 @@ func Used(tx *bbolt.Tx, counters []quota.Counter) ([]int64, error) {
 			continue
 		}
 		if err == nil {
-			used[i], err = read(bucket, c)
+			counts[i], err = read(bucket, c)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return used, nil
+	return counts, nil
 }
 
-// Check decides as [Apply] would and changes nothing.
-func Check(tx *bbolt.Tx, charges []quota.Charge) ([]quota.Usage, error) {
+func countersIn(charges []quota.Charge) []quota.Counter {
 	counters := make([]quota.Counter, len(charges))
 	for i, c := range charges {
 		counters[i] = c.Counter
 	}
-	used, err := Used(tx, counters)
+	return counters
+}
+
+// write makes the counters hold the counts. An error leaves the transaction half done.
+func write(tx *bbolt.Tx, charges []quota.Charge, counts []quota.Count) error {
+	last := lastPeriod{tx: tx}
+	for i, c := range charges {
+		bucket, err := last.counters(c.Counter.Period, ensureCounters)
+		if err == nil {
+			err = bucket.Put(counterKey(c.Counter), encodeCount(counts[i]))
+		}
+		if err != nil {
+			return fmt.Errorf("count at level %s: %w", c.Counter.Level, err)
+		}
+	}
+	return nil
+}
+
+// Check decides as [Apply] would and changes nothing.
+func Check(tx *bbolt.Tx, charges []quota.Charge) ([]quota.Usage, error) {
+	counts, err := Counts(tx, countersIn(charges))
 	if err != nil {
 		return nil, err
 	}
-	return quota.Decide(charges, used)
+	return quota.Decide(charges, quota.Taken(counts))
 }
 
 // Apply decides on the charges by [quota.Decide] and counts them, or returns an
 // error and changes nothing. An error of the write itself, which is none of
 // quota's, leaves the transaction half done: the caller must roll it back.
 func Apply(tx *bbolt.Tx, charges []quota.Charge) ([]quota.Usage, error) {
-	usages, err := Check(tx, charges)
+	counts, err := Counts(tx, countersIn(charges))
 	if err != nil {
 		return nil, err
 	}
-	last := lastPeriod{tx: tx}
-	for i, c := range charges {
-		bucket, err := last.counters(c.Counter.Period, ensureCounters)
-		if err == nil {
-			err = bucket.Put(counterKey(c.Counter), binary.BigEndian.AppendUint64(nil, uint64(usages[i].Used)))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("count at level %s: %w", c.Counter.Level, err)
-		}
+	usages, err := quota.Decide(charges, quota.Taken(counts))
+	if err != nil {
+		return nil, err
 	}
-	return usages, nil
+	for i, c := range charges {
+		counts[i].Used += c.Cost
+	}
+	return usages, write(tx, charges, counts)
 }
 
-// Each calls use with what every counter of one level holds in a period, in the
+// Each calls use with what is used of every counter of one level holds in a period, in the
 // order of their subjects. None is called in a period in which nothing was counted.
 func Each(tx *bbolt.Tx, level quota.Level, period string, use func(quota.Subject, int64)) error {
 	bucket, err := countersOf(tx, period)
@@ -109,25 +127,50 @@ func Each(tx *bbolt.Tx, level quota.Level, period string, use func(quota.Subject
 	cursor := bucket.Cursor()
 	for key, _ := cursor.Seek(prefix); bytes.HasPrefix(key, prefix); key, _ = cursor.Next() {
 		subject := quota.Subject(key[len(prefix):])
-		used, err := read(bucket, quota.Counter{Level: level, Subject: subject})
+		count, err := read(bucket, quota.Counter{Level: level, Subject: subject})
 		if err != nil {
 			return err
 		}
-		use(subject, used)
+		use(subject, count.Used)
 	}
 	return nil
 }
 
-func read(counters *bbolt.Bucket, c quota.Counter) (int64, error) {
+func read(counters *bbolt.Bucket, c quota.Counter) (quota.Count, error) {
 	raw := counters.Get(counterKey(c))
 	if raw == nil {
-		return 0, nil
+		return quota.Count{}, nil
 	}
-	if len(raw) != 8 {
-		return 0, fmt.Errorf("%w: the counter at level %s has %d bytes, not 8", quota.ErrCannotCount, c.Level, len(raw))
+	count, err := decodeCount(raw)
+	if err != nil {
+		return quota.Count{}, fmt.Errorf("%w: the counter at level %s %w", quota.ErrCannotCount, c.Level, err)
 	}
-	// A set top bit makes it negative, which quota.Decide refuses.
-	return int64(binary.BigEndian.Uint64(raw)), nil
+	return count, nil
+}
+
+// encodeCount is what is used and, where something is held, that too: 8 bytes each.
+func encodeCount(c quota.Count) []byte {
+	raw := binary.BigEndian.AppendUint64(nil, uint64(c.Used))
+	if c.Held != 0 {
+		raw = binary.BigEndian.AppendUint64(raw, uint64(c.Held))
+	}
+	return raw
+}
+
+func decodeCount(raw []byte) (c quota.Count, err error) {
+	switch len(raw) {
+	case 16:
+		c.Held = int64(binary.BigEndian.Uint64(raw[8:]))
+		fallthrough
+	case 8:
+		c.Used = int64(binary.BigEndian.Uint64(raw))
+	default:
+		return c, fmt.Errorf("has %d bytes, not 8 or 16", len(raw))
+	}
+	if c.Used < 0 || c.Held < 0 || c.Held > math.MaxInt64-c.Used {
+		return c, fmt.Errorf("holds %d and %d, which cannot be", c.Used, c.Held)
+	}
+	return c, nil
 }
 
 // lastPeriod keeps the bucket that was found last: the charges of a demand mostly
@@ -199,8 +242,29 @@ func ensurePeriod(tx *bbolt.Tx, period string) (*bbolt.Bucket, error) {
 	return p, nil
 }
 
-// counterKey begins with the level, whose names have different first letters, so
-// the keys of two levels never meet.
+// letters are the levels that are kept as one letter, because there are thousands
+// of their counters.
+var letters = map[quota.Level]byte{quota.LevelService: 's', quota.LevelNetwork: 'n', quota.LevelClient: 'c'}
+
+// counterKey begins with the level's letter, or with the length of its name, which
+// is below every letter, and the name: the keys of two levels never meet.
 func counterKey(c quota.Counter) []byte {
-	return append([]byte{c.Level[0]}, c.Subject...)
+	if letter, ok := letters[c.Level]; ok {
+		return append([]byte{letter}, c.Subject...)
+	}
+	key := append([]byte{byte(len(c.Level))}, c.Level...)
+	return append(key, c.Subject...)
+}
+
+// counterOf is the counter of a key, without its period; the zero counter is none.
+func counterOf(key []byte) quota.Counter {
+	for level, letter := range letters {
+		if key[0] == letter {
+			return quota.Counter{Level: level, Subject: quota.Subject(key[1:])}
+		}
+	}
+	if n := 1 + int(key[0]); n > 1 && n <= 1+quota.MaxLevel && n <= len(key) {
+		return quota.Counter{Level: quota.Level(key[1:n]), Subject: quota.Subject(key[n:])}
+	}
+	return quota.Counter{}
 }

@@ -52,8 +52,8 @@ func apply(db *bbolt.DB, charges []quota.Charge) error {
 func wantUsed(t *testing.T, db *bbolt.DB, want string, counters ...quota.Counter) {
 	t.Helper()
 	err := db.View(func(tx *bbolt.Tx) error {
-		used, err := boltquota.Used(tx, counters)
-		if got := fmt.Sprint(used); got != want {
+		counts, err := boltquota.Counts(tx, counters)
+		if got := fmt.Sprint(quota.Taken(counts)); got != want {
 			t.Errorf("used: got %s, want %s", got, want)
 		}
 		return err
@@ -169,7 +169,7 @@ func TestSecretLivesAndDiesWithItsPeriod(t *testing.T) {
 	rounds := 0
 	for more := true; more; rounds++ {
 		err := db.Update(func(tx *bbolt.Tx) (err error) {
-			more, err = boltquota.Sweep(tx, "2026-11-29", 2)
+			more, err = boltquota.Sweep(tx, quota.DayOf(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)).Start, 2)
 			return err
 		})
 		if err != nil || rounds > 10 {

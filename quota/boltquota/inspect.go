@@ -27,39 +27,27 @@ func Periods(tx *bbolt.Tx) (labels []string, err error) {
 
 // Counters returns what every counter of a period holds. Its error joins what is
 // wrong with the others.
-func Counters(tx *bbolt.Tx, period string) (map[quota.Counter]int64, error) {
+func Counters(tx *bbolt.Tx, period string) (map[quota.Counter]quota.Count, error) {
 	bucket, err := countersOf(tx, period)
 	if err != nil {
 		return nil, err
 	}
-	used := map[quota.Counter]int64{}
+	counts := map[quota.Counter]quota.Count{}
 	var wrong []error
 	err = bucket.ForEach(func(key, _ []byte) error {
-		counter := quota.Counter{Level: levelOf(key), Subject: quota.Subject(key[1:]), Period: period}
+		counter := counterOf(key)
 		if counter.Level == "" {
 			wrong = append(wrong, fmt.Errorf("counter %x of %s is of no level", key, period))
 			return nil
 		}
-		n, err := read(bucket, counter)
-		if err == nil && n < 0 {
-			err = fmt.Errorf("%w: the counter at level %s holds %d", quota.ErrCannotCount, counter.Level, n)
-		}
+		count, err := read(bucket, counter)
 		if err != nil {
 			wrong = append(wrong, err)
 			return nil
 		}
-		used[counter] = n
+		counter.Period = period
+		counts[counter] = count
 		return nil
 	})
-	return used, errors.Join(append(wrong, err)...)
-}
-
-// levelOf is the level of a counter's key; see counterKey.
-func levelOf(key []byte) quota.Level {
-	for _, level := range []quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient} {
-		if key[0] == level[0] {
-			return level
-		}
-	}
-	return ""
+	return counts, errors.Join(append(wrong, err)...)
 }

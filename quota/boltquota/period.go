@@ -2,6 +2,7 @@ package boltquota
 
 import (
 	"fmt"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -35,18 +36,18 @@ func PutSecret(tx *bbolt.Tx, period string, secret quota.Secret) error {
 	return p.Put(secretName, secret[:])
 }
 
-// Sweep removes counters of the oldest period whose label is below keep, at most
-// limit of them, and the period itself with its secret once it is empty. It
-// reports whether anything was removed; calling it until it reports false removes
-// them all.
-func Sweep(tx *bbolt.Tx, keep string, limit int) (bool, error) {
+// Sweep removes counters of the first period that ended at the instant before or
+// earlier, at most limit of them, and the period itself with its secret once it is
+// empty. It reports whether anything was removed; calling it until it reports false
+// removes them all. The instant must be one to which no clock comes back.
+func Sweep(tx *bbolt.Tx, before time.Time, limit int) (bool, error) {
 	root := tx.Bucket(rootName)
 	if root == nil {
 		return false, errNoRoot()
 	}
-	label, _ := root.Cursor().First()
-	if label == nil || string(label) >= keep {
-		return false, nil
+	label, err := ended(root, before)
+	if label == nil || err != nil {
+		return false, err
 	}
 	// The secret goes first: the subjects of a day that is over cannot be
 	// recomputed, however long its counters take to go.
@@ -70,4 +71,20 @@ func Sweep(tx *bbolt.Tx, keep string, limit int) (bool, error) {
 		key, _ = cursor.First()
 	}
 	return true, nil
+}
+
+// ended returns the first period that ended at the instant or earlier. Windows of
+// several kinds lie among each other, so those that have not ended are passed over.
+func ended(root *bbolt.Bucket, before time.Time) ([]byte, error) {
+	cursor := root.Cursor()
+	for label, _ := cursor.First(); label != nil; label, _ = cursor.Next() {
+		w, err := quota.ParseWindow(string(label))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", quota.ErrCannotCount, err)
+		}
+		if !w.End.After(before) {
+			return label, nil
+		}
+	}
+	return nil, nil
 }

@@ -272,13 +272,13 @@ func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, err
 	return secret, nil
 }
 
-// Used implements [shortener.Store].
-func (s *Store) Used(ctx context.Context, counters []quota.Counter) (used []int64, err error) {
+// Counts implements [shortener.Store].
+func (s *Store) Counts(ctx context.Context, counters []quota.Counter) (counts []quota.Count, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		used, err = boltquota.Used(tx, counters)
+		counts, err = boltquota.Counts(tx, counters)
 		return err
 	})
-	return used, err
+	return counts, err
 }
 
 // Create implements [shortener.Store].
@@ -290,7 +290,11 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
 		}
 	}
-	err := s.submit(ctx, func(tx *bbolt.Tx) error { return s.create(tx, c, records) })
+	return uncounted(s.submit(ctx, func(tx *bbolt.Tx) error { return s.create(tx, c, records) }))
+}
+
+// uncounted makes what cannot be counted a kind of [shortener.ErrUnavailable].
+func uncounted(err error) error {
 	if errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {
 		err = fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
 	}
@@ -304,21 +308,27 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 	if err != nil {
 		return err
 	}
+	if err := replayed(tx, c); err != nil {
+		return err
+	}
 	links, err := bucket(tx, linksName)
 	if err != nil {
 		return err
 	}
 	keys := make([][]byte, len(c.Links))
+	var taken []shortener.Slug
 	for i, link := range c.Links {
 		keys[i] = s.numbers.key(link.Slug)
-		if links.Get(keys[i]) == nil {
-			continue
+		if links.Get(keys[i]) != nil {
+			taken = append(taken, link.Slug)
 		}
+	}
+	if taken != nil {
 		// Whoever has no quota left cannot learn which slugs exist.
 		if _, err := boltquota.Check(tx, c.Charges); err != nil {
 			return err
 		}
-		return shortener.ErrSlugTaken
+		return &shortener.SlugTakenError{Slugs: taken}
 	}
 	usages, err := boltquota.Apply(tx, c.Charges)
 	if err != nil {
@@ -330,6 +340,11 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 	if n, ok := shortener.BudgetNotice(c, usages); ok {
 		if err := putNotice(tx, n); err != nil {
 			return torn(fmt.Errorf("put notice: %w", err))
+		}
+	}
+	if c.Answer != nil {
+		if err := putAnswer(tx, *c.Answer); err != nil {
+			return torn(fmt.Errorf("put answer: %w", err))
 		}
 	}
 	links.FillPercent = linksFill

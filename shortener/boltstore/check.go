@@ -231,7 +231,8 @@ func (c *checker) day(day string) {
 		return
 	}
 	report := DayReport{Day: day, Links: made.all, Keys: made.keys, Used: map[quota.Level]int64{}}
-	for counter, used := range counters {
+	for counter, count := range counters {
+		used := count.Used
 		report.Used[counter.Level] += used
 		if counter.Level == quota.LevelClient {
 			c.compare(fmt.Sprintf("%s: the client %x", day, counter.Subject), used, made.by[counter.Subject])

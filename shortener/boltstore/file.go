@@ -247,7 +247,7 @@ func inspect(tx *bbolt.Tx, size int64) (found uint64, err error) {
 	if _, err := bucket(tx, linksName); err != nil {
 		return 0, fmt.Errorf("is damaged: %w; restore a backup", err)
 	}
-	if _, err := boltquota.Used(tx, nil); err != nil {
+	if _, err := boltquota.Counts(tx, nil); err != nil {
 		return 0, fmt.Errorf("is damaged: %w; restore a backup", err)
 	}
 	return found, nil

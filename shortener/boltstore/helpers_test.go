@@ -57,11 +57,11 @@ func wantCounted(t testing.TB, s *Store, day string, want int) {
 					if key[0] != level[0] {
 						continue
 					}
-					used, err := boltquota.Used(tx, []quota.Counter{{Level: level, Subject: quota.Subject(key[1:]), Period: day}})
+					counts, err := boltquota.Counts(tx, []quota.Counter{{Level: level, Subject: quota.Subject(key[1:]), Period: day}})
 					if err != nil {
 						return err
 					}
-					counted[level] += used[0]
+					counted[level] += counts[0].Used
 				}
 				return nil
 			}))

@@ -30,8 +30,16 @@ func (s *Store) sweep() (more bool) {
 		if err != nil {
 			return err
 		}
-		more, err = boltquota.Sweep(tx, keep, sweepChunk)
-		if err == nil && !more {
+		oldest, err := quota.ParseWindow(keep)
+		if err != nil {
+			return err
+		}
+		answers, err := sweepAnswers(tx, keep, sweepChunk)
+		if err != nil {
+			return err
+		}
+		counters, err := boltquota.Sweep(tx, oldest.Start, sweepChunk)
+		if more = answers || counters; err == nil && !more {
 			return errNothingToCommit
 		}
 		return err

@@ -132,9 +132,9 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 	}
 	wantUnavailable(t, s.Create(t.Context(), c))
-	used, err := s.Used(t.Context(), []quota.Counter{c.Charges[0].Counter})
-	if err != nil || used[0] != 0 {
-		t.Errorf("reading beside a full queue: %v, %v", used, err)
+	counts, err := s.Counts(t.Context(), []quota.Counter{c.Charges[0].Counter})
+	if err != nil || counts[0] != (quota.Count{}) {
+		t.Errorf("reading beside a full queue: %v, %v", counts, err)
 	}
 	cancel()
 	wg.Wait()

@@ -18,7 +18,9 @@ type Store struct {
 	links   map[shortener.Slug]shortener.Link
 	visited map[shortener.Slug]int64
 	visits  map[shortener.Slug]shortener.Visits
-	used    map[quota.Counter]int64
+	counts  map[quota.Counter]quota.Count
+	answers map[shortener.AnswerRef]shortener.Answer
+	held    map[string]quota.Reservation
 	secrets map[string]quota.Secret
 	entries map[entryName]shortener.Entry
 	audit   []shortener.AuditLine
@@ -35,7 +37,9 @@ func New() *Store {
 		links:   make(map[shortener.Slug]shortener.Link),
 		visited: make(map[shortener.Slug]int64),
 		visits:  make(map[shortener.Slug]shortener.Visits),
-		used:    make(map[quota.Counter]int64),
+		counts:  make(map[quota.Counter]quota.Count),
+		answers: make(map[shortener.AnswerRef]shortener.Answer),
+		held:    make(map[string]quota.Reservation),
 		secrets: make(map[string]quota.Secret),
 		entries: make(map[entryName]shortener.Entry),
 		notices: make(map[string]shortener.Notice),
@@ -72,15 +76,15 @@ func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, err
 // NewSlug implements [shortener.Store].
 func (s *Store) NewSlug() shortener.Slug { return shortener.RandomSlug() }
 
-// Used implements [shortener.Store].
-func (s *Store) Used(ctx context.Context, counters []quota.Counter) ([]int64, error) {
+// Counts implements [shortener.Store].
+func (s *Store) Counts(ctx context.Context, counters []quota.Counter) ([]quota.Count, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := make([]int64, len(counters))
+	counts := make([]quota.Count, len(counters))
 	for i, c := range counters {
-		used[i] = s.used[c]
+		counts[i] = s.counts[c]
 	}
-	return used, nil
+	return counts, nil
 }
 
 // Create implements [shortener.Store].
@@ -93,21 +97,29 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 	if err := quota.CheckClock(c.Day, s.newest); err != nil {
 		return fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
 	}
-	used := make([]int64, len(c.Charges))
-	for i, charge := range c.Charges {
-		used[i] = s.used[charge.Counter]
+	if a, ok := s.replay(c); ok {
+		return &shortener.ReplayError{Answer: a}
 	}
-	usages, err := quota.Decide(c.Charges, used)
+	counts := s.countsOf(c.Charges)
+	usages, err := quota.Decide(c.Charges, quota.Taken(counts))
 	if err != nil {
 		return err
 	}
+	var taken []shortener.Slug
 	for _, link := range c.Links {
-		if _, taken := s.links[link.Slug]; taken {
-			return shortener.ErrSlugTaken
+		if _, there := s.links[link.Slug]; there {
+			taken = append(taken, link.Slug)
 		}
 	}
+	if taken != nil {
+		return &shortener.SlugTakenError{Slugs: taken}
+	}
 	for i, charge := range c.Charges {
-		s.used[charge.Counter] = usages[i].Used
+		counts[i].Used += charge.Cost
+	}
+	s.putCounts(c.Charges, counts)
+	if c.Answer != nil {
+		s.answers[c.Answer.AnswerRef] = *c.Answer
 	}
 	for _, link := range c.Links {
 		s.links[link.Slug] = link
@@ -134,9 +146,18 @@ func (s *Store) sweep() error {
 	if err != nil {
 		return err
 	}
-	for c := range s.used {
-		if c.Period < oldest {
-			delete(s.used, c)
+	kept, err := quota.ParseWindow(oldest)
+	if err != nil {
+		return err
+	}
+	for c := range s.counts {
+		if w, err := quota.ParseWindow(c.Period); err != nil || !w.End.After(kept.Start) {
+			delete(s.counts, c)
+		}
+	}
+	for ref := range s.answers {
+		if ref.Day < oldest {
+			delete(s.answers, ref)
 		}
 	}
 	for day := range s.secrets {

@@ -58,9 +58,9 @@ func (s *Store) Delivered(ctx context.Context, id string) error {
 func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c, used := range s.used {
+	for c, count := range s.counts {
 		if c.Period == day && c.Level == quota.LevelClient {
-			r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
+			r.Created, r.Clients, r.Busiest = r.Created+count.Used, r.Clients+1, max(r.Busiest, count.Used)
 		}
 	}
 	return r, nil
@@ -71,9 +71,9 @@ func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n in
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var counts []shortener.Count
-	for c, used := range s.used {
+	for c, count := range s.counts {
 		if c.Period == day && c.Level == level {
-			counts = append(counts, shortener.Count{Subject: c.Subject, Used: used})
+			counts = append(counts, shortener.Count{Subject: c.Subject, Used: count.Used})
 		}
 	}
 	slices.SortFunc(counts, shortener.BusiestFirst)

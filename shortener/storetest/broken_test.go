@@ -21,11 +21,11 @@ func (s outside) Create(ctx context.Context, c shortener.Creation) error {
 	for i, charge := range c.Charges {
 		counters[i] = charge.Counter
 	}
-	used, err := s.Used(ctx, counters)
+	counts, err := s.Counts(ctx, counters)
 	if err != nil {
 		return err
 	}
-	if _, err := quota.Decide(c.Charges, used); err != nil {
+	if _, err := quota.Decide(c.Charges, quota.Taken(counts)); err != nil {
 		return err
 	}
 	runtime.Gosched()

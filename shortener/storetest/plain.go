@@ -13,7 +13,7 @@ import (
 )
 
 // call is one operation on a store: Create where there are links, what is to be
-// done, or Get, where there is a slug, Ready where there is a day, else Used.
+// done, or Get, where there is a slug, Ready where there is a day, else Counts.
 type call struct {
 	creation shortener.Creation
 	slug     shortener.Slug
@@ -50,11 +50,11 @@ func (c call) on(ctx context.Context, s shortener.Store) string {
 	case c.day != "":
 		return kind(s.Ready(ctx, c.day))
 	default:
-		used, err := s.Used(ctx, c.counters)
+		counts, err := s.Counts(ctx, c.counters)
 		if err != nil {
 			return kind(err)
 		}
-		return fmt.Sprint(used)
+		return fmt.Sprint(quota.Taken(counts))
 	}
 }
 

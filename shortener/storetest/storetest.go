@@ -123,11 +123,11 @@ func (m maker) used(who quota.Client, now time.Time) []int64 {
 	for i, charge := range c.Charges {
 		counters[i] = charge.Counter
 	}
-	used, err := m.store.Used(context.Background(), counters)
+	counts, err := m.store.Counts(context.Background(), counters)
 	if err != nil {
-		m.Fatalf("Used: %v", err)
+		m.Fatalf("Counts: %v", err)
 	}
-	return used
+	return quota.Taken(counts)
 }
 
 // wantUsed asserts what the service, network and client counters hold.

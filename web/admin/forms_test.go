@@ -35,7 +35,7 @@ func openDesk(t *testing.T, store shortener.Store) desk {
 func (d desk) make(address, slug, destination string) {
 	d.t.Helper()
 	client := quota.ClientOf(netip.MustParseAddr(address))
-	if _, _, err := d.service.Create(d.t.Context(), client, shortener.NewLink{URL: destination, Slug: slug}); err != nil {
+	if _, err := d.service.Create(d.t.Context(), client, shortener.NewLink{URL: destination, Slug: slug}, ""); err != nil {
 		d.t.Fatal(err)
 	}
 }

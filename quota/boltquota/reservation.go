@@ -1,0 +1,257 @@
+package boltquota
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"go.etcd.io/bbolt"
+
+	"snip/quota"
+)
+
+var (
+	// reservationsName is the bucket of reservations.
+	reservationsName = []byte("reservations")
+	// dueName is the bucket in it that says when something is to be done about which
+	// of them: settle one that has expired, or forget one that was settled. Its keys
+	// are the instant in microseconds since 1970, 8 bytes, big-endian, and the id.
+	dueName = []byte("due")
+	idsName = []byte("ids") // the bucket in it of the reservations by their ids, in CBOR
+)
+
+// Reserve holds what the reservation may cost, by [quota.Reservation.Reserve], and
+// returns it as pending. Where one of its id is there it returns that, pending or
+// settled, with already true, and holds nothing more: whoever has lost the answer
+// to a first attempt goes on with what it began. With an error nothing is held and
+// nothing of it is left; an error of the write itself, which is none of quota's,
+// leaves the transaction half done.
+func Reserve(tx *bbolt.Tx, r quota.Reservation) (stored quota.Reservation, already bool, err error) {
+	if err := r.Validate(); err != nil {
+		return r, false, err
+	}
+	found, err := Reservation(tx, r.ID)
+	if !errors.Is(err, quota.ErrNoReservation) {
+		return found, err == nil, err
+	}
+	counts, err := Counts(tx, countersIn(r.Charges))
+	if err != nil {
+		return r, false, err
+	}
+	r, after, err := r.Reserve(counts)
+	if err != nil {
+		return r, false, err
+	}
+	if err := write(tx, r.Charges, after); err != nil {
+		return r, false, err
+	}
+	return r, false, put(tx, r, r.ExpiresAt)
+}
+
+// Commit counts what the work has cost, as [quota.Reservation.Commit] has it, in
+// the windows in which it was reserved. What was settled before stays as it is, and
+// is returned. counts are what the counters of its charges hold afterwards. Errors
+// are as for [Reserve], and [quota.ErrNoReservation].
+func Commit(tx *bbolt.Tx, id string, actual []int64) (r quota.Reservation, counts []quota.Count, err error) {
+	return settle(tx, id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+		return r.Commit(counts, actual)
+	})
+}
+
+// Release gives back what was reserved. It is otherwise like [Commit].
+func Release(tx *bbolt.Tx, id string) (quota.Reservation, []quota.Count, error) {
+	return settle(tx, id, quota.Reservation.Release)
+}
+
+// SettleExpired settles up to limit reservations that have expired at the instant
+// now, each as it says itself, and forgets those that were settled long ago. It
+// calls settled with each of the first, and what its counters hold afterwards.
+// It reports whether it has done anything; calling it until it reports false does
+// all there is to do. Errors are as for [Reserve].
+func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Reservation, []quota.Count) error) (bool, error) {
+	root := tx.Bucket(reservationsName)
+	if root == nil {
+		return false, nil
+	}
+	due := root.Bucket(dueName)
+	if due == nil {
+		return false, fmt.Errorf("%w: the bucket %q is missing", quota.ErrCannotCount, dueName)
+	}
+	var ids []string
+	cursor := due.Cursor()
+	for key, _ := cursor.First(); len(key) > 8 && len(ids) < limit; key, _ = cursor.Next() {
+		if int64(binary.BigEndian.Uint64(key)) > now.UnixMicro() {
+			break
+		}
+		ids = append(ids, string(key[8:]))
+	}
+	for _, id := range ids {
+		r, err := Reservation(tx, id)
+		if err != nil {
+			return false, err
+		}
+		if r.State != quota.Pending {
+			if err := forget(tx, r); err != nil {
+				return false, err
+			}
+			continue
+		}
+		r, counts, err := settle(tx, id, quota.Reservation.Expire)
+		if err == nil {
+			err = settled(r, counts)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return len(ids) > 0, nil
+}
+
+// Reservation returns the reservation that has the id, or [quota.ErrNoReservation].
+func Reservation(tx *bbolt.Tx, id string) (quota.Reservation, error) {
+	root := tx.Bucket(reservationsName)
+	if root == nil {
+		return quota.Reservation{}, quota.ErrNoReservation
+	}
+	ids := root.Bucket(idsName)
+	if ids == nil {
+		return quota.Reservation{}, fmt.Errorf("%w: the bucket %q is missing", quota.ErrCannotCount, idsName)
+	}
+	raw := ids.Get([]byte(id))
+	if raw == nil {
+		return quota.Reservation{}, quota.ErrNoReservation
+	}
+	r, err := decodeReservation(id, raw)
+	if err != nil {
+		return r, fmt.Errorf("%w: reservation %q: %w", quota.ErrCannotCount, id, err)
+	}
+	return r, nil
+}
+
+// settle makes of a pending reservation what become says.
+func settle(tx *bbolt.Tx, id string, become func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error)) (quota.Reservation, []quota.Count, error) {
+	r, err := Reservation(tx, id)
+	if err != nil {
+		return r, nil, err
+	}
+	counts, err := Counts(tx, countersIn(r.Charges))
+	if err != nil {
+		return r, nil, err
+	}
+	// What a window that has been swept held went with it, and decides nothing more.
+	swept := make([]bool, len(counts))
+	for i, c := range r.Charges {
+		if _, err := countersOf(tx, c.Counter.Period); errors.Is(err, ErrNoPeriod) && r.State == quota.Pending {
+			swept[i], counts[i].Held = true, c.Cost
+		}
+	}
+	settled, after, err := become(r, counts)
+	if err != nil || r.State != quota.Pending {
+		return settled, after, err
+	}
+	for i, c := range settled.Charges {
+		if swept[i] {
+			continue
+		}
+		if err := write(tx, []quota.Charge{c}, after[i:i+1]); err != nil {
+			return settled, nil, err
+		}
+	}
+	if err := tx.Bucket(reservationsName).Bucket(dueName).Delete(dueKey(r.ExpiresAt, id)); err != nil {
+		return settled, nil, err
+	}
+	return settled, after, put(tx, settled, settled.KeptUntil())
+}
+
+// put stores a reservation, about which something is to be done at the instant due.
+func put(tx *bbolt.Tx, r quota.Reservation, due time.Time) error {
+	raw, err := encodeReservation(r)
+	if err != nil {
+		return err
+	}
+	root, err := tx.CreateBucketIfNotExists(reservationsName)
+	if err != nil {
+		return err
+	}
+	for name, pair := range map[string][2][]byte{
+		string(idsName): {[]byte(r.ID), raw},
+		string(dueName): {dueKey(due, r.ID), nil},
+	} {
+		bucket, err := root.CreateBucketIfNotExists([]byte(name))
+		if err == nil {
+			err = bucket.Put(pair[0], pair[1])
+		}
+		if err != nil {
+			return fmt.Errorf("put reservation: %w", err)
+		}
+	}
+	return nil
+}
+
+func forget(tx *bbolt.Tx, r quota.Reservation) error {
+	root := tx.Bucket(reservationsName)
+	return errors.Join(root.Bucket(idsName).Delete([]byte(r.ID)), root.Bucket(dueName).Delete(dueKey(r.KeptUntil(), r.ID)))
+}
+
+func dueKey(at time.Time, id string) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())), id...)
+}
+
+// recordVersion is what this package writes; a record with another is not guessed at.
+const recordVersion = 1
+
+// reservationRecord is how a reservation is kept. Numbers name the fields: they are
+// never reused. Times are microseconds since 1970.
+type reservationRecord struct {
+	Version   uint           `cbor:"0,keyasint"`
+	Charges   []chargeRecord `cbor:"1,keyasint"`
+	ExpiresAt int64          `cbor:"2,keyasint"`
+	OnExpiry  quota.State    `cbor:"3,keyasint"`
+	State     quota.State    `cbor:"4,keyasint"`
+	Actual    []int64        `cbor:"5,keyasint,omitempty"`
+}
+
+type chargeRecord struct {
+	Level    quota.Level `cbor:"0,keyasint"`
+	Subject  []byte      `cbor:"1,keyasint,omitempty"` // not always text
+	Period   string      `cbor:"2,keyasint"`
+	Cost     int64       `cbor:"3,keyasint"`
+	Max      int64       `cbor:"4,keyasint"`
+	Reserved int64       `cbor:"5,keyasint,omitempty"`
+	DryRun   bool        `cbor:"6,keyasint,omitempty"`
+	ResetAt  int64       `cbor:"7,keyasint"`
+}
+
+func encodeReservation(r quota.Reservation) ([]byte, error) {
+	record := reservationRecord{
+		Version: recordVersion, ExpiresAt: r.ExpiresAt.UnixMicro(), OnExpiry: r.OnExpiry, State: r.State, Actual: r.Actual,
+	}
+	for _, c := range r.Charges {
+		record.Charges = append(record.Charges, chargeRecord{
+			c.Counter.Level, []byte(c.Counter.Subject), c.Counter.Period, c.Cost, c.Max, c.Reserved, c.DryRun, c.ResetAt.UnixMicro(),
+		})
+	}
+	return cbor.Marshal(record)
+}
+
+func decodeReservation(id string, raw []byte) (quota.Reservation, error) {
+	var record reservationRecord
+	if err := cbor.Unmarshal(raw, &record); err != nil {
+		return quota.Reservation{}, err
+	}
+	if record.Version != recordVersion {
+		return quota.Reservation{}, fmt.Errorf("version %d is not known", record.Version)
+	}
+	r := quota.Reservation{
+		ID: id, ExpiresAt: time.UnixMicro(record.ExpiresAt).UTC(), OnExpiry: record.OnExpiry, State: record.State, Actual: record.Actual,
+	}
+	for _, c := range record.Charges {
+		r.Charges = append(r.Charges, quota.Charge{
+			Counter: quota.Counter{Level: c.Level, Subject: quota.Subject(c.Subject), Period: c.Period},
+			Cost:    c.Cost, Max: c.Max, Reserved: c.Reserved, DryRun: c.DryRun, ResetAt: time.UnixMicro(c.ResetAt).UTC(),
+		})
+	}
+	return r, r.Validate()
+}

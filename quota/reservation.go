@@ -1,0 +1,187 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Count is what a counter holds, in units of its limit.
+type Count struct {
+	Used int64 // for good
+	Held int64 // by reservations that are pending
+}
+
+// Taken is what stands against a limit.
+func (c Count) Taken() int64 { return c.Used + c.Held }
+
+// Taken returns what of each counter stands against its limit, as [Decide] wants it.
+func Taken(counts []Count) []int64 {
+	taken := make([]int64, len(counts))
+	for i, c := range counts {
+		taken[i] = c.Taken()
+	}
+	return taken
+}
+
+// MaxReservationID bounds the id of a reservation, in bytes.
+const MaxReservationID = 255
+
+// State is how far a [Reservation] has come.
+type State string
+
+// The states. From pending it becomes one of the others, once.
+const (
+	Pending   State = "pending"
+	Committed State = "committed"
+	Released  State = "released"
+)
+
+// Reservation holds units of several counters for work whose cost is known only
+// when it is done: what the work may cost at most is held before it begins, and
+// what it did cost is counted afterwards. At each level what is held and used
+// together never exceeds the maximum, except where work has cost more than was
+// reserved for it: that is counted as it is, and refuses whoever comes next.
+//
+// Money is counted in whole micro-units, a millionth of its unit, because
+// fractions do not add up exactly.
+type Reservation struct {
+	ID        string    // by which a caller that tries again finds it; at most MaxReservationID bytes
+	Charges   []Charge  // the most that is paid at each level, the widest first
+	ExpiresAt time.Time // when it is settled for a caller that has not; in whole microseconds
+	OnExpiry  State     // Released for work of one's own, Committed where an unknown outcome may have cost money
+	State     State
+	Actual    []int64 // what was paid for each of the charges, once it is committed
+}
+
+// Errors about reservations.
+var (
+	// ErrNoReservation means that no reservation has that id, or none any more.
+	ErrNoReservation = errors.New("no such reservation")
+	// ErrInvalidReservation means that a reservation makes no sense. Nothing is held.
+	ErrInvalidReservation = errors.New("invalid reservation")
+)
+
+// Validate returns why nothing can be reserved.
+func (r Reservation) Validate() error {
+	switch {
+	case r.ID == "" || len(r.ID) > MaxReservationID:
+		return fmt.Errorf("%w: its id has %d bytes, which must be 1 to %d", ErrInvalidReservation, len(r.ID), MaxReservationID)
+	case len(r.Charges) == 0:
+		return fmt.Errorf("%w: it has no charges", ErrInvalidReservation)
+	case r.ExpiresAt.IsZero():
+		return fmt.Errorf("%w: it never expires", ErrInvalidReservation)
+	case r.OnExpiry != Committed && r.OnExpiry != Released:
+		return fmt.Errorf("%w: on expiry it becomes %q", ErrInvalidReservation, r.OnExpiry)
+	}
+	return nil
+}
+
+// Reserve returns the reservation as pending, and what its counters hold with it,
+// or the error of [Decide]. counts[i] belongs to Charges[i].
+func (r Reservation) Reserve(counts []Count) (Reservation, []Count, error) {
+	if err := r.Validate(); err != nil {
+		return r, nil, err
+	}
+	if _, err := Decide(r.Charges, Taken(counts)); err != nil {
+		return r, nil, err
+	}
+	after := slices.Clone(counts)
+	for i, c := range r.Charges {
+		after[i].Held += c.Cost
+	}
+	r.State, r.Actual = Pending, nil
+	return r, after, nil
+}
+
+// Commit returns the reservation as committed, and what its counters hold then.
+// actual[i] is what was paid for Charges[i], which may be 0 and may be more than
+// was reserved; nil is all that was reserved. A reservation that is settled stays
+// as it is.
+func (r Reservation) Commit(counts []Count, actual []int64) (Reservation, []Count, error) {
+	if r.State != Pending {
+		return r, counts, nil
+	}
+	if actual == nil {
+		for _, c := range r.Charges {
+			actual = append(actual, c.Cost)
+		}
+	}
+	if len(actual) != len(r.Charges) {
+		return r, nil, fmt.Errorf("%w: %d charges but %d amounts", ErrInvalidCharge, len(r.Charges), len(actual))
+	}
+	after, err := r.unheld(counts)
+	if err != nil {
+		return r, nil, err
+	}
+	for i, paid := range actual {
+		if paid < 0 || paid > math.MaxInt64-after[i].Taken() {
+			return r, nil, fmt.Errorf("%w: %d were paid at level %s", ErrInvalidCharge, paid, r.Charges[i].Counter.Level)
+		}
+		after[i].Used += paid
+	}
+	r.State, r.Actual = Committed, slices.Clone(actual)
+	return r, after, nil
+}
+
+// Release returns the reservation as released, and what its counters hold then. A
+// reservation that is settled stays as it is.
+func (r Reservation) Release(counts []Count) (Reservation, []Count, error) {
+	if r.State != Pending {
+		return r, counts, nil
+	}
+	after, err := r.unheld(counts)
+	if err != nil {
+		return r, nil, err
+	}
+	r.State = Released
+	return r, after, nil
+}
+
+// Expire does what was to be done when the reservation expires.
+func (r Reservation) Expire(counts []Count) (Reservation, []Count, error) {
+	if r.OnExpiry == Released {
+		return r.Release(counts)
+	}
+	return r.Commit(counts, nil)
+}
+
+// unheld returns the counts without what the reservation holds.
+func (r Reservation) unheld(counts []Count) ([]Count, error) {
+	if len(counts) != len(r.Charges) {
+		return nil, fmt.Errorf("%w: %d charges but %d counts", ErrInvalidCharge, len(r.Charges), len(counts))
+	}
+	after := slices.Clone(counts)
+	for i, c := range r.Charges {
+		if after[i].Held -= c.Cost; after[i].Held < 0 {
+			return nil, fmt.Errorf("%w: %d are held at level %s, less than the %d of a reservation", ErrCannotCount, counts[i].Held, c.Counter.Level, c.Cost)
+		}
+	}
+	return after, nil
+}
+
+// KeptUntil is when a settled reservation may be forgotten: none of its windows
+// comes back, and whoever settles it once more has had a day to do so.
+func (r Reservation) KeptUntil() time.Time {
+	until := r.ExpiresAt
+	for _, c := range r.Charges {
+		if c.ResetAt.After(until) {
+			until = c.ResetAt
+		}
+	}
+	return until.AddDate(0, 0, 1)
+}
+
+// Overruns returns the usages of the levels that hold more than their maximum,
+// when counts are those after the reservation was committed.
+func (r Reservation) Overruns(counts []Count) []Usage {
+	var over []Usage
+	for i, c := range r.Charges {
+		if counts[i].Used > c.Max {
+			over = append(over, Usage{Level: c.Counter.Level, Used: counts[i].Used, Max: c.Max, ResetAt: c.ResetAt})
+		}
+	}
+	return over
+}

@@ -1,0 +1,199 @@
+package shortener
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"snip/quota"
+)
+
+// AnswerHolds is how long an answer is given again for the same Idempotency-Key.
+const AnswerHolds = 24 * time.Hour
+
+// AnswerRef is where an answer is kept: with the day on which it was given, under
+// what only who sends the same Idempotency-Key again leads to.
+type AnswerRef struct {
+	Day string
+	ID  AnswerID
+}
+
+// AnswerID is 128 bits of an HMAC of the Idempotency-Key under the day's secret.
+type AnswerID [16]byte
+
+// Answer is what was answered to a demand that came with an Idempotency-Key. It is
+// sealed with a key derived from that, so that nobody who has the store can read it.
+type Answer struct {
+	AnswerRef
+	At     time.Time // UTC, in whole microseconds
+	Sealed []byte
+}
+
+// Holds reports whether the answer is still given again at the instant now. It goes
+// by what was stored and not by when answers are removed.
+func (a Answer) Holds(now time.Time) bool { return now.Sub(a.At) < AnswerHolds }
+
+// ReplayError means that the demand was done before, and what was answered.
+type ReplayError struct{ Answer Answer }
+
+func (e *ReplayError) Error() string { return "it was done before" }
+
+// Errors about Idempotency-Keys.
+var (
+	// ErrKeyReused means that an Idempotency-Key came before with another demand.
+	ErrKeyReused = errors.New("the Idempotency-Key was used for another request")
+	// ErrInProgress means that a demand with the same Idempotency-Key is waiting for a
+	// check of its destination.
+	ErrInProgress = errors.New("a request with the same Idempotency-Key is in progress")
+)
+
+// IdempotencyKey is what a client sends to mark its tries of one demand. The empty
+// key is none.
+type IdempotencyKey string
+
+// replayable is a demand as it is found again by its Idempotency-Key; without one
+// it is never.
+type replayable struct {
+	key         IdempotencyKey
+	scope       string // single links and batches do not share keys
+	holder      quota.KeyID
+	fingerprint [sha256.Size]byte
+	refs        []AnswerRef // where the answer may be
+	today       AnswerRef   // where it is to be kept
+}
+
+// replay returns the demand as it is found again, and what was made if it was done
+// before.
+func (s *Service) replay(ctx context.Context, who quota.Client, d demand, now time.Time) (r replayable, made []Made, err error) {
+	if d.key == "" {
+		return r, nil, nil
+	}
+	r = replayable{key: d.key, scope: "single", holder: who.Key().ID}
+	if d.batch {
+		r.scope = "batch"
+	}
+	payload, err := json.Marshal(d.links)
+	if err != nil {
+		return r, nil, err
+	}
+	r.fingerprint = sha256.Sum256(payload)
+	// The latest day first, and that of tomorrow too: a clock may step back over midnight.
+	for _, days := range []int{1, 0, -1} {
+		day := quota.DayOf(now.AddDate(0, 0, days)).Label
+		secret, err := s.store.Secret(ctx, day)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return r, nil, refusal(err)
+		}
+		r.refs = append(r.refs, r.ref(day, secret))
+	}
+	answer, err := s.store.Answer(ctx, r.refs)
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && !answer.Holds(now):
+		return r, nil, nil
+	case err != nil:
+		return r, nil, refusal(err)
+	}
+	made, err = r.open(answer)
+	return r, made, err
+}
+
+// on says on which day the demand is decided.
+func (r *replayable) on(day string, secret quota.Secret) {
+	if r.key == "" {
+		return
+	}
+	r.today = r.ref(day, secret)
+	if !slices.Contains(r.refs, r.today) {
+		r.refs = append(r.refs, r.today)
+	}
+}
+
+// ref is where the answer is kept on a day. Not the address but the key leads to
+// it: a phone changes networks.
+func (r replayable) ref(day string, secret quota.Secret) AnswerRef {
+	mac := hmac.New(sha256.New, secret[:])
+	// No subject of a counter begins like that, and all before the key is of a known
+	// length.
+	fmt.Fprintf(mac, "idempotency %s ", r.scope)
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(r.holder)))
+	mac.Write([]byte(r.key))
+	return AnswerRef{Day: day, ID: AnswerID(mac.Sum(nil))}
+}
+
+// sealedAnswer is what is sealed.
+type sealedAnswer struct {
+	Fingerprint []byte
+	Made        []Made
+}
+
+// seal returns the answer to be kept, or nil without a key.
+func (r replayable) seal(at time.Time, made []Made) (*Answer, error) {
+	if r.key == "" {
+		return nil, nil
+	}
+	kept := sealedAnswer{Fingerprint: r.fingerprint[:]}
+	for _, m := range made {
+		m.Link.Creator, m.Link.Token = "", TokenHash{} // which are no text, and in no answer
+		kept.Made = append(kept.Made, m)
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := r.aead(r.today)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{AnswerRef: r.today, At: at, Sealed: aead.Seal(nil, nil, text, nil)}, nil
+}
+
+// open returns what was answered, or [ErrKeyReused] where that was to another
+// demand.
+func (r replayable) open(a Answer) ([]Made, error) {
+	aead, err := r.aead(a.AnswerRef)
+	if err != nil {
+		return nil, err
+	}
+	text, err := aead.Open(nil, nil, a.Sealed, nil)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	var kept sealedAnswer
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return nil, unreadable(err)
+	}
+	if !hmac.Equal(kept.Fingerprint, r.fingerprint[:]) {
+		return nil, ErrKeyReused
+	}
+	return kept.Made, nil
+}
+
+// unreadable refuses: without the answer nobody knows whether the demand was done.
+func unreadable(err error) error {
+	return fmt.Errorf("%w: the answer to an Idempotency-Key: %w", ErrUnavailable, err)
+}
+
+// aead seals with a key that only the Idempotency-Key gives.
+func (r replayable) aead(ref AnswerRef) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, []byte(r.key), ref.ID[:], "snip answer of "+ref.Day, 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}

@@ -1,0 +1,103 @@
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"snip/quota"
+	"snip/quota/boltquota"
+	"snip/shortener"
+)
+
+// errSettled rolls back what would change nothing: the first outcome stands.
+var errSettled = errors.New("settled already")
+
+// Reserve implements [shortener.Store].
+func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (stored quota.Reservation, already bool, err error) {
+	err = s.submit(ctx, func(tx *bbolt.Tx) error {
+		var err error
+		stored, already, err = boltquota.Reserve(tx, r)
+		switch {
+		case err == nil && already:
+			return errSettled
+		case err == nil || decided(err) || errors.Is(err, quota.ErrInvalidReservation):
+			return err
+		}
+		return torn(err)
+	})
+	if errors.Is(err, errSettled) {
+		err = nil
+	}
+	return stored, already, uncounted(err)
+}
+
+// Commit implements [shortener.Store].
+func (s *Store) Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error) {
+	return s.settleReservation(ctx, id, at, func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
+		return boltquota.Commit(tx, id, actual)
+	})
+}
+
+// Release implements [shortener.Store].
+func (s *Store) Release(ctx context.Context, id string) (quota.Reservation, error) {
+	return s.settleReservation(ctx, id, time.Time{}, func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
+		return boltquota.Release(tx, id)
+	})
+}
+
+func (s *Store) settleReservation(ctx context.Context, id string, at time.Time, become func(*bbolt.Tx) (quota.Reservation, []quota.Count, error)) (settled quota.Reservation, err error) {
+	err = s.submit(ctx, func(tx *bbolt.Tx) error {
+		before, err := boltquota.Reservation(tx, id)
+		if err != nil {
+			return err
+		}
+		var counts []quota.Count
+		if settled, counts, err = become(tx); err != nil {
+			if decided(err) {
+				return err
+			}
+			return torn(err)
+		}
+		if before.State != quota.Pending {
+			return errSettled
+		}
+		return torn(putReservationNotice(tx, settled, counts, at))
+	})
+	if errors.Is(err, errSettled) {
+		err = nil
+	}
+	return settled, uncounted(err)
+}
+
+func putReservationNotice(tx *bbolt.Tx, r quota.Reservation, counts []quota.Count, at time.Time) error {
+	n, ok := shortener.ReservationNotice(r, counts, at)
+	if !ok {
+		return nil
+	}
+	if err := putNotice(tx, n); err != nil {
+		return fmt.Errorf("put notice: %w", err)
+	}
+	return nil
+}
+
+// SettleExpired implements [shortener.Store].
+func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error) {
+	err = s.submitLesser(ctx, func(tx *bbolt.Tx) error {
+		var err error
+		more, err = boltquota.SettleExpired(tx, now, n, func(r quota.Reservation, counts []quota.Count) error {
+			return putReservationNotice(tx, r, counts, now)
+		})
+		if err == nil && !more {
+			return errSettled
+		}
+		return torn(err)
+	}, nil)
+	if errors.Is(err, errSettled) {
+		err = nil
+	}
+	return more, uncounted(err)
+}

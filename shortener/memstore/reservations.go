@@ -1,0 +1,151 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+func (s *Store) countsOf(charges []quota.Charge) []quota.Count {
+	counts := make([]quota.Count, len(charges))
+	for i, c := range charges {
+		counts[i] = s.counts[c.Counter]
+	}
+	return counts
+}
+
+func (s *Store) putCounts(charges []quota.Charge, counts []quota.Count) {
+	for i, c := range charges {
+		s.counts[c.Counter] = counts[i]
+	}
+}
+
+// replay returns the answer that the creation would get again.
+func (s *Store) replay(c shortener.Creation) (shortener.Answer, bool) {
+	for _, ref := range c.Replays {
+		if a, ok := s.answers[ref]; ok && c.Answer != nil && a.Holds(c.Answer.At) {
+			return a, true
+		}
+	}
+	return shortener.Answer{}, false
+}
+
+// Answer implements [shortener.Store].
+func (s *Store) Answer(ctx context.Context, refs []shortener.AnswerRef) (shortener.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ref := range refs {
+		if a, ok := s.answers[ref]; ok {
+			return a, nil
+		}
+	}
+	return shortener.Answer{}, shortener.ErrNotFound
+}
+
+// Reserve implements [shortener.Store].
+func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (quota.Reservation, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return r, false, err
+	}
+	if err := r.Validate(); err != nil {
+		return r, false, err
+	}
+	if found, ok := s.held[r.ID]; ok {
+		return ownReservation(found), true, nil
+	}
+	r, counts, err := ownReservation(r).Reserve(s.countsOf(r.Charges))
+	if err != nil {
+		return r, false, err
+	}
+	s.putCounts(r.Charges, counts)
+	s.held[r.ID] = r
+	return ownReservation(r), false, nil
+}
+
+// Commit implements [shortener.Store].
+func (s *Store) Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settle(ctx, id, at, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+		return r.Commit(counts, actual)
+	})
+}
+
+// Release implements [shortener.Store].
+func (s *Store) Release(ctx context.Context, id string) (quota.Reservation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settle(ctx, id, time.Time{}, quota.Reservation.Release)
+}
+
+// SettleExpired implements [shortener.Store].
+func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := 0
+	for id, r := range s.held {
+		due := r.ExpiresAt
+		if r.State != quota.Pending {
+			due = r.KeptUntil()
+		}
+		if due.After(now) {
+			continue
+		}
+		if done == n {
+			return true, nil
+		}
+		done++
+		if r.State != quota.Pending {
+			delete(s.held, id)
+		} else if _, err := s.settle(ctx, id, now, quota.Reservation.Expire); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (s *Store) settle(ctx context.Context, id string, at time.Time, become func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error)) (quota.Reservation, error) {
+	if err := ctx.Err(); err != nil {
+		return quota.Reservation{}, err
+	}
+	r, ok := s.held[id]
+	if !ok {
+		return quota.Reservation{}, quota.ErrNoReservation
+	}
+	if r.State != quota.Pending {
+		return ownReservation(r), nil
+	}
+	counts := s.countsOf(r.Charges)
+	for i, c := range r.Charges {
+		if _, there := s.counts[c.Counter]; !there { // its window was swept
+			counts[i].Held = c.Cost
+		}
+	}
+	settled, after, err := become(r, counts)
+	if err != nil {
+		return r, err
+	}
+	for i, c := range r.Charges {
+		if _, there := s.counts[c.Counter]; there {
+			s.counts[c.Counter] = after[i]
+		}
+	}
+	s.held[id] = settled
+	if n, ok := shortener.ReservationNotice(settled, after, at); ok {
+		if err := s.post(n); err != nil {
+			return settled, err
+		}
+	}
+	return ownReservation(settled), nil
+}
+
+// ownReservation shares no memory with the one given.
+func ownReservation(r quota.Reservation) quota.Reservation {
+	r.Charges, r.Actual = slices.Clone(r.Charges), slices.Clone(r.Actual)
+	return r
+}
