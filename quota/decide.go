@@ -8,8 +8,8 @@ import (
 )
 
 // Decide is the only place where limits are compared. used[i] is what of the
-// counter of charges[i] is taken now, by reservations too; charges go from the widest level to the
-// narrowest. Either every charge is admitted, and the usages after it are
+// counter of charges[i] is taken now, by reservations too; charges go from the
+// widest level to the narrowest. Either every charge is admitted, and the usages after it are
 // returned, or none is: then the error is an [*ExceededError] that names the
 // widest level that refuses, or wraps [ErrInvalidCharge].
 //

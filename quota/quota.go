@@ -1,19 +1,28 @@
 // Package quota says how much a client may use and how fast.
 //
 // A quota is a durable, exact allowance per calendar window, kept with the data
-// it protects: a [Policy] becomes [Charge] values, a store reads the counters
-// inside its own transaction, asks [Decide], and writes counters and data in one
-// commit. A [Throttle] is something else: an approximate brake, in memory, per
-// process, that protects work rather than a budget. A rate cannot stand in for a
-// daily budget nor the other way round: one link per 10 seconds is 8,640 a day,
-// and 1,000 a day would be one per 86 seconds.
+// it protects. A demand becomes a [Charge] for each level that pays; a store reads
+// the counters inside its own transaction, asks [Decide], and writes counters and
+// data in one commit. Where the cost is known only when the work is done, a
+// [Reservation] holds the most it may be until then.
 //
-// The package promises that no decision is made anywhere but in [Decide], and
-// that a subject never holds an address that could be read back. It knows no
-// HTTP, no links and no storage; boltquota keeps counters in a bbolt
-// transaction of the caller's.
+// A [Throttle] is something else: an approximate brake, in memory, per process,
+// that protects work rather than a budget. A rate cannot stand in for a daily
+// budget nor the other way round: one demand per 10 seconds is 8,640 a day, and
+// 1,000 a day would be one per 86 seconds.
 //
-// Start with [Policy.Charges] and [Decide].
+// The package promises that no decision is made anywhere but in [Decide], that
+// levels are admitted together or not at all, that what cannot be counted is an
+// error and never an admission, and that [Secret.Subject] holds no address that
+// could be read back. It knows no HTTP, no links and no storage; boltquota and
+// pgquota keep counters and reservations in a bbolt or PostgreSQL transaction of the
+// caller's.
+//
+// Start with the examples: a chat bot that counts its calls of a model, and a
+// gateway that reserves money before each. Their parts are [HourOf], [DayOf] and
+// [MonthOf], [Charge] and [Reservation], with Apply and Reserve of boltquota.
+// [Policy.Charges] makes the charges of a service that is open to strangers, who
+// are told apart by their address or a [Key].
 package quota
 
 import (
@@ -22,7 +31,8 @@ import (
 	"time"
 )
 
-// Level names one of the circles that pay for the same demand.
+// Level names one of the circles that pay for the same demand, in 1 to [MaxLevel]
+// bytes. A caller may have others than those named here.
 type Level string
 
 // The levels from the widest to the narrowest.
@@ -35,15 +45,17 @@ const (
 // MaxLevel bounds the name of a level, in bytes.
 const MaxLevel = 32
 
-// Subject is who is charged at a level: masked and keyed, never a raw address
-// or header. See [Secret.Subject]. The service level has the empty subject.
+// Subject is who is charged at a level, in any bytes, which are kept as they are:
+// the id of an account may be one, but never a raw address or header, of which
+// [Secret.Subject] makes one. A level that everyone shares has the empty subject.
 type Subject string
 
-// Counter identifies one stored number.
+// Counter identifies one stored number. Those of another period, level or subject
+// have nothing to do with it.
 type Counter struct {
 	Level   Level
 	Subject Subject
-	Period  string // the label of a window, such as "2026-11-29"
+	Period  string // the label of a [Window], such as "2026-11-29"
 }
 
 // Charge is one demand on one counter, and all that a store needs to know.

@@ -6,7 +6,7 @@ import (
 )
 
 // Window is a calendar interval in UTC, half-open, named by its label as ISO 8601
-// has it.
+// has it. Labels of one kind sort as their windows do, from the year 0 to 9999.
 type Window struct {
 	Label string // such as "2026-11-29" for a day
 	Start time.Time
@@ -22,7 +22,9 @@ func DayOf(t time.Time) Window {
 
 // HourOf returns the hour of UTC that holds the instant t, such as "2026-11-29T13".
 func HourOf(t time.Time) Window {
-	start := t.UTC().Truncate(time.Hour)
+	t = t.UTC()
+	y, m, d := t.Date()
+	start := time.Date(y, m, d, t.Hour(), 0, 0, 0, time.UTC)
 	return Window{Label: start.Format(hourLabel), Start: start, End: start.Add(time.Hour)}
 }
 
@@ -44,8 +46,12 @@ func ParseWindow(label string) (Window, error) {
 		layout string
 		of     func(time.Time) Window
 	}{{time.DateOnly, DayOf}, {hourLabel, HourOf}, {monthLabel, MonthOf}} {
-		if t, err := time.Parse(kind.layout, label); err == nil {
-			return kind.of(t), nil
+		t, err := time.Parse(kind.layout, label)
+		if err != nil {
+			continue
+		}
+		if w := kind.of(t); w.Label == label { // Parse reads an hour of one digit too
+			return w, nil
 		}
 	}
 	return Window{}, fmt.Errorf("%q is the label of no hour, day or month", label)

@@ -4,13 +4,19 @@
 //
 // It promises that [Apply] and [Reserve] count every charge or change nothing, and
 // that what cannot be read is never taken for zero. It opens, begins and commits
-// nothing: the transaction and its failure are the caller's. Call [Init] once when
-// the database is opened, then [Apply] inside each write transaction, before the
-// caller's own puts.
+// nothing: the transaction and its failure are the caller's, and any error but a
+// refusal must end in a rollback.
 //
-// The layout is days/<window>/counters/<level><subject> = 8 bytes, big-endian, of
-// what is used, and where something is held 8 more; days/<window>/secret = the key
-// of that window's subjects; and reservations, see [Reserve].
+// Call [Init] once when the database is opened. Call [Apply] inside each write
+// transaction, before the caller's own puts; or [Reserve] in one, and [Commit] or
+// [Release] in another when the work is done. Call [SettleExpired] and [Sweep] at
+// the start and now and then, each until it reports false.
+//
+// Two root buckets of the file are this package's: days and reservations. The
+// layout is days/<window>/counters/<level><subject> = 8 bytes, big-endian, of what
+// is used, and where something is held 8 more; days/<window>/secret = the key of
+// that window's subjects, if it has one; reservations/ids/<id> = a reservation, in
+// CBOR; reservations/due/<instant><id>, when something is to be done about it.
 package boltquota
 
 import (
@@ -34,7 +40,8 @@ var (
 // ErrNoPeriod means that nothing was ever counted in a period.
 var ErrNoPeriod = errors.New("no such period")
 
-// Init creates the bucket that holds every period.
+// Init creates the bucket that holds every period, if it is not there yet. Without
+// it nothing can be counted: a file that has lost its counters is no empty one.
 func Init(tx *bbolt.Tx) error {
 	_, err := tx.CreateBucketIfNotExists(rootName)
 	return err

@@ -37,9 +37,10 @@ func PutSecret(tx *bbolt.Tx, period string, secret quota.Secret) error {
 }
 
 // Sweep removes counters of the first period that ended at the instant before or
-// earlier, at most limit of them, and the period itself with its secret once it is
-// empty. It reports whether anything was removed; calling it until it reports false
-// removes them all. The instant must be one to which no clock comes back.
+// earlier, at most limit of them, which is at least 1, and the period itself with
+// its secret once it is empty. It reports whether anything was removed; calling it
+// until it reports false removes them all. The instant must be one to which no
+// clock comes back.
 func Sweep(tx *bbolt.Tx, before time.Time, limit int) (bool, error) {
 	root := tx.Bucket(rootName)
 	if root == nil {
