@@ -60,12 +60,17 @@ var (
 // key is none.
 type IdempotencyKey string
 
+// demandKey is an Idempotency-Key with what demands must have in common to share it.
+type demandKey struct {
+	key    IdempotencyKey
+	scope  string // single links and batches do not share keys
+	holder quota.KeyID
+}
+
 // replayable is a demand as it is found again by its Idempotency-Key; without one
 // it is never.
 type replayable struct {
-	key         IdempotencyKey
-	scope       string // single links and batches do not share keys
-	holder      quota.KeyID
+	demandKey
 	fingerprint [sha256.Size]byte
 	refs        []AnswerRef // where the answer may be
 	today       AnswerRef   // where it is to be kept
@@ -77,7 +82,7 @@ func (s *Service) replay(ctx context.Context, who quota.Client, d demand, now ti
 	if d.key == "" {
 		return r, nil, nil
 	}
-	r = replayable{key: d.key, scope: "single", holder: who.Key().ID}
+	r.demandKey = demandKey{key: d.key, scope: "single", holder: who.Key().ID}
 	if d.batch {
 		r.scope = "batch"
 	}

@@ -38,7 +38,7 @@ type Made struct {
 // [*quota.ExceededError], [ErrSlugTaken], [ErrBlocked], [ErrKeyReused],
 // [ErrInProgress], the context's, or wrap [ErrUnavailable]; with any of them nothing
 // is charged, except that an outcome unknown to the store (see [Store]) may be
-// either.
+// either, and that a check of the destination may have been paid for.
 //
 // With an Idempotency-Key that came within a day, it returns what was made then,
 // whatever became of that, and charges nothing.
@@ -124,6 +124,14 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 	if err != nil {
 		remember(err)
 		return nil, false, refusal(err)
+	}
+	// Behind every refusal that costs nothing, because this one may cost money.
+	destinations := make([]string, len(links))
+	for i, link := range links {
+		destinations[i] = link.Destination
+	}
+	if err := s.check(ctx, destinations, payer{who, day, secret, limits}, again.demandKey); err != nil {
+		return nil, false, err
 	}
 	made = make([]Made, len(links))
 	for i, link := range links {
@@ -267,10 +275,15 @@ func (s *Service) look(ctx context.Context, charges []quota.Charge) ([]quota.Lev
 }
 
 func (s *Service) used(ctx context.Context, charges []quota.Charge) ([]int64, error) {
+	return taken(ctx, s.store, charges)
+}
+
+// taken returns what is taken of the charges' counters, by reading only.
+func taken(ctx context.Context, store Store, charges []quota.Charge) ([]int64, error) {
 	counters := make([]quota.Counter, len(charges))
 	for i, c := range charges {
 		counters[i] = c.Counter
 	}
-	counts, err := s.store.Counts(ctx, counters)
+	counts, err := store.Counts(ctx, counters)
 	return quota.Taken(counts), err
 }

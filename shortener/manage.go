@@ -18,8 +18,9 @@ type Managed struct {
 // Holder is who may read, change and delete a link: whoever has its token, or the
 // key that made it.
 type Holder struct {
-	Token Token
-	Key   quota.KeyID // the zero id is none
+	Token  Token
+	Key    quota.KeyID  // the zero id is none
+	Client quota.Client // who asks, and pays for the check of a new destination
 }
 
 // holds reports whether the link is the holder's.
@@ -89,20 +90,47 @@ func (s *Service) managed(ctx context.Context, link Link) (m Managed, err error)
 
 // Change changes the link for its holder. A new destination passes
 // every rule that a new link's does. The errors are those of Manage, an
-// [*InvalidError], or [ErrLocked]; nothing is charged and nothing given back.
+// [*InvalidError], [ErrLocked], or, where a new destination is checked,
+// [*quota.ExceededError]. No quota of links is charged and nothing given back.
 func (s *Service) Change(ctx context.Context, slug Slug, who Holder, wanted Changed) (Managed, error) {
-	if _, err := s.owned(ctx, slug, who); err != nil {
+	before, err := s.owned(ctx, slug, who)
+	if err != nil {
 		return Managed{}, err
 	}
 	change, err := s.parseChange(wanted)
 	if err != nil {
 		return Managed{}, err
 	}
+	// What the store will refuse anyway is not paid for.
+	if to := change.Destination; to != nil && *to != before.Destination && before.TakenDown == "" {
+		if err := s.checkChange(ctx, *to, who.Client); err != nil {
+			return Managed{}, err
+		}
+	}
 	link, err := s.store.Change(ctx, slug, change)
 	if err != nil {
 		return Managed{}, unchanged(err)
 	}
 	return s.managed(ctx, link)
+}
+
+// checkChange is check for the new destination of a link that is there.
+func (s *Service) checkChange(ctx context.Context, destination string, who quota.Client) error {
+	if s.checker == nil {
+		return nil
+	}
+	now := s.instant()
+	day := quota.DayOf(now)
+	secret, err := s.store.EnsureSecret(ctx, day.Label)
+	if err != nil {
+		return refusal(err)
+	}
+	limits, _ := s.set.Load().overrides.For(s.policy, who, now)
+	err = s.check(ctx, []string{destination}, payer{who, day, secret, limits}, demandKey{})
+	if found, ok := errors.AsType[*BatchError](err); ok {
+		return found.Items[0].Err
+	}
+	return err
 }
 
 // Delete deletes the link for its holder: its slug leads nowhere from

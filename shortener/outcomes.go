@@ -2,6 +2,7 @@ package shortener
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"snip/quota"
@@ -13,7 +14,7 @@ var Levels = [...]quota.Level{quota.LevelService, quota.LevelNetwork, quota.Leve
 // outcomes counts what became of creations, by links where they were made, and visits since the process began, for whoever
 // watches. What was used of quota is in the store.
 type outcomes struct {
-	created, replayed, invalid, taken, blocked, unavailable atomic.Int64
+	created, replayed, invalid, taken, blocked, unchecked, unavailable atomic.Int64
 
 	followed, missing, ended, takenDown, failed atomic.Int64
 	visitsLost                                  atomic.Int64
@@ -23,7 +24,7 @@ type outcomes struct {
 
 // Outcomes is how many creations and visits ended how since the process began.
 type Outcomes struct {
-	Created, Replayed, Invalid, Taken, Blocked, Unavailable int64
+	Created, Replayed, Invalid, Taken, Blocked, Unchecked, Unavailable int64
 
 	Refused     map[quota.Level]int64
 	WouldRefuse map[quota.Level]int64 // by levels in a dry run
@@ -41,6 +42,7 @@ func (s *Service) Outcomes() Outcomes {
 		Invalid:     o.invalid.Load(),
 		Taken:       o.taken.Load(),
 		Blocked:     o.blocked.Load(),
+		Unchecked:   o.unchecked.Load(),
 		Unavailable: o.unavailable.Load(),
 		Followed:    o.followed.Load(),
 		Missing:     o.missing.Load(),
@@ -64,7 +66,7 @@ func (o *outcomes) count(err error) {
 		invalid  *InvalidError
 	)
 	switch {
-	case errors.As(err, &exceeded):
+	case errors.As(err, &exceeded) && slices.Contains(Levels[:], exceeded.Usage.Level):
 		add(&o.refused, exceeded.Usage.Level)
 	case errors.As(err, &invalid):
 		o.invalid.Add(1)
@@ -72,6 +74,8 @@ func (o *outcomes) count(err error) {
 		o.taken.Add(1)
 	case errors.Is(err, ErrBlocked):
 		o.blocked.Add(1)
+	case errors.Is(err, ErrUnchecked), errors.Is(err, quota.ErrExceeded): // the latter at a level of checks
+		o.unchecked.Add(1)
 	default:
 		o.unavailable.Add(1)
 	}

@@ -20,6 +20,7 @@ type Config struct {
 	Destinations Destinations
 	Blocklist    Blocklist        // beside the operators' own blocks; nil is none
 	Reserved     []string         // slugs that name something else, in any case
+	Checks       *Checks          // of new destinations, with sound numbers; nil is none
 	Now          func() time.Time // the wall clock
 }
 
@@ -31,6 +32,7 @@ type Service struct {
 	blocklist    Blocklist
 	slugs        slugRules
 	visits       *recorder
+	checker      *checker // nil where destinations are not checked
 	now          func() time.Time
 
 	outcomes outcomes
@@ -55,6 +57,9 @@ func New(c Config) *Service {
 		visits:       newRecorder(),
 		now:          c.Now,
 	}
+	if c.Checks != nil {
+		s.checker = &checker{Checks: *c.Checks, policy: c.Policy, store: c.Store, now: c.Now}
+	}
 	s.set.Store(&operatorSet{refused: quota.NewRefusals()})
 	return s
 }
@@ -69,6 +74,23 @@ func (s *Service) destination(text string) (string, error) {
 		return "", blocked(because("leads_to_a_blocked_host"))
 	}
 	return destination, err
+}
+
+// check refuses destinations that a [Reputation] finds dangerous, with a
+// [*BatchError] that names all of them. Its other errors are those of the checker.
+func (s *Service) check(ctx context.Context, destinations []string, p payer, key demandKey) error {
+	if s.checker == nil {
+		return nil
+	}
+	dangerous, err := s.checker.check(ctx, destinations, p, key)
+	if err != nil || len(dangerous) == 0 {
+		return err
+	}
+	found := &BatchError{}
+	for _, i := range dangerous {
+		found.Items = append(found.Items, ItemError{i, blocked(because("leads_to_a_suspicious_page"))})
+	}
+	return found
 }
 
 // refusal makes sure that whatever a store reports ends in a refusal of a kind

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +51,13 @@ type desk struct {
 	service *shortener.Service
 }
 
+// busy wants to be asked later, so that the page has more to say.
+type busy struct{}
+
+func (busy) Check(context.Context, string) (shortener.Verdict, error) {
+	return shortener.Verdict{}, &shortener.CheckError{Outcome: shortener.CheckThrottled, Pause: time.Hour, Err: errors.New("later")}
+}
+
 func openDesk(t *testing.T, now func() time.Time) desk {
 	t.Helper()
 	public, err := url.Parse("https://s.example")
@@ -61,13 +69,14 @@ func openDesk(t *testing.T, now func() time.Time) desk {
 		t.Fatal(err)
 	}
 	policy := quota.Policy{Client: 50, Network: 250, Service: 1000, Newcomers: 100}
-	service := shortener.New(shortener.Config{Store: memstore.New(), Policy: policy, Destinations: destinations, Now: now})
+	checks := &shortener.Checks{Reputation: busy{}, AllowOnFailure: true, Timeout: time.Second, Price: 500, Budget: 1_000_000, Calls: 2000, NetworkCalls: 500, ClientCalls: 100}
+	service := shortener.New(shortener.Config{Store: memstore.New(), Policy: policy, Destinations: destinations, Checks: checks, Now: now})
 	handler, err := admin.New(admin.Config{
 		Service: service,
 		Process: admin.Process{
 			Version:   "snip v1",
 			Started:   now().AddDate(0, 0, -2),
-			Settings:  admin.Settings{Policy: policy, Every: 10 * time.Second, Burst: 3},
+			Settings:  admin.Settings{Policy: policy, Every: 10 * time.Second, Burst: 3, Checks: checks},
 			Throttle:  (*quota.Throttle)(nil).Stats,
 			Changes:   (*quota.Throttle)(nil).Stats,
 			Blocklist: func() []admin.Blocklist { return []admin.Blocklist{{Path: longAddress, Names: 7, Error: "gone"}} },

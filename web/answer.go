@@ -157,6 +157,8 @@ func (s *server) note(p *problem, err error, r *http.Request) {
 		s.faults.report("clock", err)
 	case errors.Is(err, quota.ErrCannotCount):
 		s.faults.report("count", err)
+	case errors.Is(err, shortener.ErrUnchecked):
+		s.faults.report("reputation", err)
 	case errors.Is(err, shortener.ErrUnavailable):
 		s.faults.report("store", err)
 	default:

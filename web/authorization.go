@@ -27,18 +27,17 @@ func (s *server) payer(r *http.Request) (quota.Client, error) {
 	return quota.ClientOf(caller.addr), nil
 }
 
-// holder returns who wants to manage a link, as the link knows its holder and as
-// a throttle does.
-func (s *server) holder(r *http.Request) (shortener.Holder, quota.Client, error) {
+// holder returns who wants to manage a link.
+func (s *server) holder(r *http.Request) (shortener.Holder, error) {
 	text, shown := bearer(r)
 	if !shown || text == "" {
-		return shortener.Holder{}, quota.Client{}, unauthorized(say("problem.token"))
+		return shortener.Holder{}, unauthorized(say("problem.token"))
 	}
 	if strings.HasPrefix(string(text), shortener.KeyPrefix) {
 		key, err := s.key(r)
-		return shortener.Holder{Key: key.ID}, key.Client(), err
+		return shortener.Holder{Key: key.ID, Client: key.Client()}, err
 	}
-	return shortener.Holder{Token: text}, quota.ClientOf(s.clients.find(r).addr), nil
+	return shortener.Holder{Token: text, Client: quota.ClientOf(s.clients.find(r).addr)}, nil
 }
 
 // key returns the key that the request must show.

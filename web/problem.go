@@ -17,6 +17,10 @@ import (
 // short enough for a person to wait.
 const storePause = 5 * time.Second
 
+// checkPause is what a 503 asks for when a destination could not be checked: what is
+// in the way then goes on for longer.
+const checkPause = time.Minute
+
 // problem is an answer that refuses. It is an error, so that a handler can return
 // one that nothing below knows, and has no language until it is written.
 type problem struct {
@@ -127,6 +131,10 @@ func (s *server) problemOf(err error) *problem {
 		return newProblem(http.StatusGone, "gone", say("problem.gone"))
 	case errors.Is(err, echo.ErrMethodNotAllowed):
 		return newProblem(http.StatusMethodNotAllowed, "method_not_allowed", say("problem.method"))
+	case errors.Is(err, shortener.ErrUnchecked):
+		p := unavailable(say("problem.unchecked"))
+		p.retryAfter = checkPause
+		return p
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, quota.ErrCannotCount),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(say("problem.unavailable"))

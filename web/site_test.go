@@ -43,6 +43,7 @@ type siteSetup struct {
 	redirect int
 	cors     []string // listed origins
 	keysOnly bool
+	checks   *shortener.Checks // of destinations
 }
 
 func newSite(t testing.TB, c siteSetup) *site {
@@ -69,7 +70,7 @@ func newSite(t testing.TB, c siteSetup) *site {
 	}
 	s.service = shortener.New(shortener.Config{
 		Store: s.store, Policy: policy, Destinations: destinations,
-		Reserved: ReservedSlugs(public), Now: s.time.now,
+		Reserved: ReservedSlugs(public), Checks: c.checks, Now: s.time.now,
 	})
 	config := Config{
 		Service:        s.service,

@@ -48,11 +48,11 @@ type alerts struct {
 	memory []shortener.Notice
 
 	// The looker's own.
-	told                    map[string]time.Time // when, by the kind of fault
-	unavailable, turnedAway int64                // as they were seen last
+	told                               map[string]time.Time // when, by the kind of fault
+	unavailable, turnedAway, unchecked int64                // as they were seen last
 
 	// The deliverer's own.
-	logged  map[string]bool // IDs of notices of the budget
+	logged  map[string]bool // IDs of notices that were not raised here
 	arrived map[string]bool // IDs of what was sent and could not be written down
 	retryAt time.Time
 	retryIn time.Duration
@@ -129,6 +129,10 @@ func (a *alerts) look(ctx context.Context) {
 		a.raise(ctx, "queue", fmt.Sprintf("%d writes found no room to wait.", n-a.turnedAway))
 		a.turnedAway = n
 	}
+	if n := a.service.Unchecked(); n > a.unchecked {
+		a.raise(ctx, "reputation", fmt.Sprintf("%d destinations could not be checked. What became of their links is set with --reputation-on-failure; see snip status.", n-a.unchecked))
+		a.unchecked = n
+	}
 	for _, list := range a.blocklists() {
 		if list.Err != nil {
 			a.raise(ctx, "blocklist", fmt.Sprintf("A list of hosts could not be loaded; what was last read from it stays in use. %v.", list.Err))
@@ -172,7 +176,7 @@ func (a *alerts) deliver(ctx context.Context) {
 	}
 	waiting = append(waiting, kept...)
 	for _, n := range waiting { // first, whatever becomes of the webhook
-		if n.Kind == shortener.KindBudget && !a.logged[n.ID] {
+		if (n.Kind == shortener.KindBudget || n.Kind == shortener.KindOverrun) && !a.logged[n.ID] {
 			a.log.Warn("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)
 			a.logged[n.ID] = true
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,4 +229,25 @@ func TestAlertsArriveOnce(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What the store itself finds is in the log, also where there is no webhook; once.
+func TestNoticesOfTheStoreAreLogged(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	var log bytes.Buffer
+	a := newAlerts(config{}, shortener.New(shortener.Config{Store: store, Now: time.Now}),
+		blocklist.NewFiles(blocklist.Config{Now: time.Now}), slog.New(slog.NewTextHandler(&log, nil)))
+	for _, kind := range []string{shortener.KindBudget, shortener.KindOverrun} {
+		if err := store.Post(t.Context(), shortener.Notice{ID: "2026-11-29/" + kind + "/1", Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.deliver(t.Context())
+	a.deliver(t.Context())
+	for _, id := range []string{"2026-11-29/budget/1", "2026-11-29/overrun/1"} {
+		if n := strings.Count(log.String(), "id="+id); n != 1 {
+			t.Errorf("%s is logged %d times:\n%s", id, n, log.String())
+		}
+	}
 }

@@ -15,18 +15,20 @@ import (
 // mayImport says which of our packages each of them may know. A package that is
 // not listed may know none and is reported, so a new one needs its line here.
 var mayImport = map[string][]string{
-	"snip/mutation":            {},
-	"snip/quota":               {},
-	"snip/quota/boltquota":     {"snip/quota"},
-	"snip/static":              {},
-	"snip/shortener":           {"snip/quota"},
-	"snip/shortener/blocklist": {"snip/shortener"},
-	"snip/shortener/boltstore": {"snip/quota", "snip/quota/boltquota", "snip/shortener"},
-	"snip/shortener/memstore":  {"snip/quota", "snip/shortener"},
-	"snip/shortener/storetest": {"snip/quota", "snip/shortener"},
-	"snip/web":                 {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/web/admin":           {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
+	"snip/mutation":                      {},
+	"snip/quota":                         {},
+	"snip/quota/boltquota":               {"snip/quota"},
+	"snip/static":                        {},
+	"snip/shortener":                     {"snip/quota"},
+	"snip/shortener/blocklist":           {"snip/shortener"},
+	"snip/shortener/boltstore":           {"snip/quota", "snip/quota/boltquota", "snip/shortener"},
+	"snip/shortener/memstore":            {"snip/quota", "snip/shortener"},
+	"snip/shortener/storetest":           {"snip/quota", "snip/shortener"},
+	"snip/shortener/webrisk":             {"snip/shortener"},
+	"snip/shortener/webrisk/webrisktest": {"snip/shortener/webrisk"},
+	"snip/web":                           {"snip/quota", "snip/shortener", "snip/static"},
+	"snip/web/admin":                     {"snip/quota", "snip/shortener", "snip/static"},
+	"snip/cmd/snip":                      {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/shortener/webrisk", "snip/web", "snip/web/admin"},
 }
 
 // confined says which packages alone may use a technology.
@@ -38,7 +40,7 @@ var confined = []struct {
 	{"go.etcd.io/bbolt", []string{"snip/quota/boltquota", "snip/shortener/boltstore"}},
 	{"github.com/jackc/pgx/", nil},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
-	{"net/http", []string{"snip/web", "snip/web/admin", "snip/cmd/snip"}},
+	{"net/http", []string{"snip/shortener/webrisk", "snip/shortener/webrisk/webrisktest", "snip/web", "snip/web/admin", "snip/cmd/snip"}},
 	{"github.com/prometheus/", []string{"snip/web/admin"}},
 	{"github.com/nicksnyder/go-i18n/", []string{"snip/web"}},
 	{"golang.org/x/text/", []string{"snip/web"}},

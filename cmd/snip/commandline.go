@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"snip/shortener/webrisk"
 )
 
 const envPrefix = "SNIP_"
@@ -100,6 +102,17 @@ type commandLine struct {
 	DryNetwork switched `group:"quota" name:"quota-network-dry-run" help:"The same at the network level."`
 	DryService switched `group:"quota" name:"quota-service-dry-run" help:"The same at the service level."`
 
+	ReputationKey       string `group:"reputation" name:"reputation-key" placeholder:"KEY" help:"Key of Google's Web Risk API. Without one, destinations are sent nowhere."`
+	ReputationKeyFile   string `group:"reputation" name:"reputation-key-file" placeholder:"FILE" help:"File that holds the key, read at the start."`
+	ReputationURL       string `group:"reputation" name:"reputation-url" default:"${reputation_url}" help:"Where the API is."`
+	ReputationOnFailure string `group:"reputation" name:"reputation-on-failure" default:"refuse" help:"What becomes of a link whose destination cannot be checked, because the API fails or its budget is used up: refuse or allow."`
+	ReputationTimeout   string `group:"reputation" name:"reputation-timeout" default:"3s" help:"How long one call may take."`
+	ReputationPrice     string `group:"reputation" name:"reputation-price" default:"500" help:"What a call costs, in micro-units: 500 is half a thousandth of a dollar."`
+	ReputationBudget    string `group:"reputation" name:"reputation-daily-budget" default:"1000000" help:"What the calls of a day may cost together, in micro-units: 1000000 is one dollar."`
+	ReputationCalls     string `group:"reputation" name:"reputation-calls" default:"2000" help:"Calls for everyone together."`
+	ReputationNetwork   string `group:"reputation" name:"reputation-network-calls" default:"500" help:"Calls for each network."`
+	ReputationClient    string `group:"reputation" name:"reputation-client-calls" default:"100" help:"Calls for each client."`
+
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Serve  struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
@@ -118,11 +131,12 @@ type commandLine struct {
 
 // groups are the headings of --help.
 var groups = kong.Groups{
-	"web":      "Web:",
-	"admin":    "Admin:",
-	"data":     "Data:",
-	"throttle": "Throttle (approximate, in memory, per process):",
-	"quota":    "Quota (exact, stored, per UTC day; 0 leaves a level out; client <= network, network + newcomers <= service):",
+	"web":        "Web:",
+	"admin":      "Admin:",
+	"data":       "Data:",
+	"throttle":   "Throttle (approximate, in memory, per process):",
+	"quota":      "Quota (exact, stored, per UTC day; 0 leaves a level out; client <= network, network + newcomers <= service):",
+	"reputation": "Check of destinations (off without a key; limits are exact, stored, per UTC day; client <= network <= service):",
 }
 
 // switched is a flag that needs no value but may have one, kept as text.
@@ -168,7 +182,7 @@ func parseCommandLine(args, environ []string, stdout io.Writer) (asked, error) {
 		kong.Description(description),
 		// A value such as -1 is refused by its own rule, not taken for a flag.
 		kong.WithHyphenPrefixedParameters(true),
-		kong.Vars{"version": versionText()},
+		kong.Vars{"version": versionText(), "reputation_url": webrisk.DefaultURL},
 		kong.Writers(stdout, io.Discard),
 		kong.Exit(func(int) { answered = true }),
 		groups,

@@ -35,6 +35,7 @@ type config struct {
 	redirect   int
 
 	destinations shortener.Destinations
+	checks       *shortener.Checks // nil where destinations are not checked
 
 	warnings []string // settings that are allowed and probably not meant
 }
@@ -107,6 +108,7 @@ func readConfig(given settings) (config, error) {
 			r.problems = append(r.problems, fmt.Errorf("--quota-*: %w", err))
 		}
 	}
+	c.checks = readChecks(&r)
 	if len(r.problems) > 0 {
 		return config{}, &settingsError{r.problems}
 	}
@@ -123,6 +125,7 @@ func warnings(c config, given settings) []string {
 	if !given["public-url"].given && reachable(c.listen) {
 		w = append(w, "--public-url is the default, so short links lead to localhost; set it to what visitors type")
 	}
+	w = append(w, checkWarnings(c, given)...)
 	if c.admin != "" && reachable(c.admin) {
 		w = append(w, "--admin-listen may be reached by other machines, and what is said there is not encrypted; listen on 127.0.0.1, or see that nobody else gets there")
 	}
@@ -146,7 +149,7 @@ func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 			name += " (from " + s.variable + ")"
 		}
 		text := withoutPassword(s.text)
-		if flag == "admin-token" || flag == "alert-webhook" { // secrets
+		if flag == "admin-token" || flag == "alert-webhook" || flag == "reputation-key" { // secrets
 			text = "..."
 		}
 		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, text, err))

@@ -11,8 +11,8 @@ import (
 
 // How long a connection may take for each step, in whole seconds. The time to
 // read headers begins with their first byte; whoever reads a body sets a deadline
-// of its own. No answer takes long to make, since nothing is fetched and the
-// store answers under deadlines of its own.
+// of its own. No answer takes long to make, since the store and checks of
+// destinations have deadlines of their own.
 const (
 	headerTime = 10
 	answerTime = 30

@@ -72,7 +72,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	operator, err := newOperator(c, service, store, admin.Process{
 		Version:   versionText(),
 		Started:   time.Now().UTC(),
-		Settings:  admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly},
+		Settings:  admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly, Checks: c.checks},
 		Throttle:  throttles.creations.Stats,
 		Changes:   throttles.changes.Stats,
 		Blocklist: func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
@@ -90,12 +90,14 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	// After the requests under way, whose visits count, and before the store is closed.
 	defer storeVisits(service, log)()
 	defer keepHistory(service, log)()
+	defer settleReservations(service, log)()
 	defer alerts.start()()
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
 	if operator != nil {
 		go func() { served <- operator.serve() }()
 	}
+	logChecks(log, c)
 	logStart(log, c, listener.Addr(), operator.address())
 
 	select {
@@ -130,6 +132,7 @@ func newService(c config, store shortener.Store, blocklist shortener.Blocklist, 
 		Policy:       c.policy,
 		Destinations: c.destinations,
 		Reserved:     web.ReservedSlugs(c.publicURL),
+		Checks:       c.checks,
 		Now:          now,
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"snip/shortener"
 )
 
 // statusCommand is the sub-command that prints how a server is.
@@ -47,7 +49,19 @@ type serverStatus struct {
 		Limit    int64     `json:"limit"`
 		ResetsAt time.Time `json:"resets_at"`
 	} `json:"budget"`
-	DryRun    []string         `json:"dry_run"`
+	DryRun     []string `json:"dry_run"`
+	Reputation *struct {
+		OnFailure   string           `json:"on_failure"`
+		DayAtMost   int64            `json:"day_at_most_micros"`
+		Spent       int64            `json:"spent_micros"`
+		Held        int64            `json:"held_micros"`
+		Calls       int64            `json:"calls"`
+		Limit       int64            `json:"calls_limit"`
+		Ended       map[string]int64 `json:"ended"`
+		Cached      int64            `json:"cached"`
+		Unchecked   int64            `json:"unchecked"`
+		PausedUntil time.Time        `json:"paused_until"`
+	} `json:"reputation"`
 	Creations map[string]int64 `json:"creations"`
 	Visits    map[string]int64 `json:"visits"`
 	Throttled int64            `json:"throttled"`
@@ -93,6 +107,15 @@ func printStatus(ctx context.Context, c *adminClient, line *commandLine, stdout,
 	}
 	if len(s.DryRun) > 0 {
 		row("levels that refuse nothing", "%s", strings.Join(s.DryRun, ", "))
+	}
+	if r := s.Reputation; r != nil {
+		row("spent on checks of "+s.Day, "%s of %s at most, %s held", shortener.Units(r.Spent), shortener.Units(r.DayAtMost), shortener.Units(r.Held))
+		row("calls of "+s.Day, "%d of %d", r.Calls, r.Limit)
+		row("calls since then", "%s; %d answered from memory", counts(r.Ended), r.Cached)
+		row("when nobody can be asked", "%s; %d destinations were not checked", r.OnFailure, r.Unchecked)
+		if !r.PausedUntil.IsZero() {
+			row("nobody is asked before", "%s, because calls have failed", r.PausedUntil.Format(time.RFC3339))
+		}
 	}
 	row("creations since then", "%s", counts(s.Creations))
 	row("refused by the throttle", "%d", s.Throttled)

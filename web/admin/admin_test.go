@@ -30,6 +30,12 @@ func newAdmin(t *testing.T) http.Handler {
 // began with the day before the clock's.
 func openAdmin(t *testing.T, store shortener.Store, now func() time.Time) (http.Handler, *shortener.Service) {
 	t.Helper()
+	return openChecked(t, store, now, nil)
+}
+
+// openChecked is openAdmin with checks of destinations.
+func openChecked(t *testing.T, store shortener.Store, now func() time.Time, checks *shortener.Checks) (http.Handler, *shortener.Service) {
+	t.Helper()
 	policy := quota.Policy{
 		Client: 50, Network: 250, Service: 1000, Newcomers: 100,
 		DryRun: map[quota.Level]bool{quota.LevelNetwork: true},
@@ -42,13 +48,13 @@ func openAdmin(t *testing.T, store shortener.Store, now func() time.Time) (http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := shortener.New(shortener.Config{Store: store, Policy: policy, Destinations: destinations, Now: now})
+	service := shortener.New(shortener.Config{Store: store, Policy: policy, Destinations: destinations, Checks: checks, Now: now})
 	h, err := New(Config{
 		Service: service,
 		Process: Process{
 			Version:   "snip v1",
 			Started:   dayStart(now()).AddDate(0, 0, -1),
-			Settings:  Settings{Policy: policy, Every: 10 * time.Second, Burst: 3},
+			Settings:  Settings{Policy: policy, Every: 10 * time.Second, Burst: 3, Checks: checks},
 			Throttle:  (*quota.Throttle)(nil).Stats,
 			Changes:   (*quota.Throttle)(nil).Stats,
 			Blocklist: func() []Blocklist { return []Blocklist{{Path: "hosts", Names: 7, Error: "gone"}} },
@@ -246,7 +252,8 @@ func TestAlertingRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics := ask(newAdmin(t), "GET", "/metrics", "Bearer "+token, "").Body.String()
+	h, _ := openChecked(t, memstore.New(), time.Now, &shortener.Checks{})
+	metrics := ask(h, "GET", "/metrics", "Bearer "+token, "").Body.String()
 	names := regexp.MustCompile(`snip_[a-z_]+(\{[^}]*\})?`).FindAllString(string(rules), -1)
 	if len(names) < 8 {
 		t.Errorf("only %v", names)

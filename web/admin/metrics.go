@@ -61,7 +61,7 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	o := m.service.Outcomes()
 	for outcome, n := range map[string]int64{
-		"created": o.Created, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked, "unavailable": o.Unavailable,
+		"created": o.Created, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked, "unchecked": o.Unchecked, "unavailable": o.Unavailable,
 	} {
 		count(creationsDesc, float64(n), outcome)
 	}
@@ -85,6 +85,7 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(usedDesc, float64(u.Used))
 		gauge(limitDesc, float64(u.Max))
 	}
+	m.viewReputation(ctx).collect(count, gauge)
 	gauge(readyDesc, truth(m.service.Ready(ctx) == nil))
 	h := m.service.StoreHealth()
 	gauge(bytesDesc, float64(h.Bytes))

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"snip/shortener"
 	"snip/static"
 )
 
@@ -70,6 +71,7 @@ func parsePage() (*template.Template, error) {
 		"ms":      func(seconds float64) string { return strconv.FormatFloat(seconds*1000, 'f', 1, 64) + " ms" },
 		"limit":   limitText,
 		"refused": refusedInAll,
+		"units":   shortener.Units,
 	}).ParseFS(pageFiles, "page/*.html")
 }
 

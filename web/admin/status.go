@@ -26,6 +26,7 @@ type Settings struct {
 	Every    time.Duration // of the throttle; 0 when it is off
 	Burst    int
 	KeysOnly bool
+	Checks   *shortener.Checks // of destinations; nil is none
 }
 
 // Blocklist is what became of a list of hosts.
@@ -55,6 +56,8 @@ type status struct {
 	Creations map[string]int64 `json:"creations"` // since the start, by how they ended
 	Visits    map[string]int64 `json:"visits"`    // the same
 	Throttled int64            `json:"throttled"`
+
+	Reputation *reputation `json:"reputation,omitempty"` // absent where destinations are not checked, or it cannot be read
 
 	Store      store       `json:"store"`
 	Blocklists []Blocklist `json:"blocklists"`
@@ -97,13 +100,14 @@ func (s *server) status(ctx context.Context) status {
 		}
 	}
 	o := s.service.Outcomes()
-	v.Creations = map[string]int64{"created": o.Created, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked, "unavailable": o.Unavailable}
+	v.Creations = map[string]int64{"created": o.Created, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked, "unchecked": o.Unchecked, "unavailable": o.Unavailable}
 	for _, level := range shortener.Levels {
 		v.Creations["refused_by_"+string(level)] = o.Refused[level]
 		v.Creations["would_refuse_"+string(level)] = o.WouldRefuse[level]
 	}
 	v.Visits = map[string]int64{"found": o.Followed, "not_found": o.Missing, "ended": o.Ended, "taken_down": o.TakenDown, "failed": o.Failed, "not_counted": o.VisitsLost}
 	v.Throttled = s.process.Throttle().Refused
+	v.Reputation = s.viewReputation(ctx)
 	h := s.service.StoreHealth()
 	v.Store = store{
 		Bytes:       h.Bytes,

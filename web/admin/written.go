@@ -43,12 +43,28 @@ func written(s Settings) []string {
 	} else {
 		said = append(said, writtenCallers(p, mostByPace)...)
 	}
+	if s.Checks != nil {
+		said = append(said, writtenChecks(*s.Checks)...)
+	}
 	for _, level := range shortener.Levels {
 		if p.DryRun[level] {
 			say("The %s level is in a dry run: it counts and refuses nothing, so nothing above stops at it.", level)
 		}
 	}
 	return said
+}
+
+// writtenChecks says what the checks of destinations can cost.
+func writtenChecks(c shortener.Checks) []string {
+	failing := "links to it are refused"
+	if c.AllowOnFailure {
+		failing = "links to it are made all the same"
+	}
+	return []string{
+		fmt.Sprintf("A check of a destination costs %s, and all of a day %s at most: %s, the last %s for networks that have had none. A client stops at %s, a network at %s.",
+			shortener.Units(c.Price), shortener.Units(c.DayAtMost()), several(c.DayCalls(), "call"), grouped(c.Newcomers()), grouped(c.ClientCalls), grouped(c.NetworkCalls)),
+		fmt.Sprintf("Where a destination cannot be checked, or those calls are used up, %s.", failing),
+	}
 }
 
 // writtenCallers says where callers without keys stop, and how many of them use up

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"snip/quota"
+	"snip/shortener"
 )
 
 func TestWritten(t *testing.T) {
@@ -38,6 +39,16 @@ func TestWritten(t *testing.T) {
 		"as they are": {standard, []string{pace, alone, rate, client, network, full, open, last}},
 		"a slow pace": {with(func(s *Settings) { s.Every = 5 * time.Minute }), []string{
 			"One link per 5 min is 288 a day for each client, and 3 more for the burst.", rate, client, network, full, open, last}},
+		"checks": {with(func(s *Settings) {
+			s.Checks = &shortener.Checks{Price: 500, Budget: 1_000_499, Calls: 90_000, NetworkCalls: 1500, ClientCalls: 100}
+		}), []string{pace, alone, rate, client, network, full, open, last,
+			"A check of a destination costs 0.0005, and all of a day 1 at most: 2,000 calls, the last 200 for networks that have had none. A client stops at 100, a network at 1,500.",
+			"Where a destination cannot be checked, or those calls are used up, links to it are refused."}},
+		"free checks": {with(func(s *Settings) {
+			s.Checks = &shortener.Checks{Budget: 1, Calls: 3, NetworkCalls: 2, ClientCalls: 1, AllowOnFailure: true}
+		}), []string{pace, alone, rate, client, network, full, open, last,
+			"A check of a destination costs 0, and all of a day 0 at most: 3 calls, the last 0 for networks that have had none. A client stops at 1, a network at 2.",
+			"Where a destination cannot be checked, or those calls are used up, links to it are made all the same."}},
 		"no throttle": {with(func(s *Settings) { s.Every = 0 }), []string{off, rate, client, network, full, open, last}},
 		"no service":  {with(func(s *Settings) { s.Policy.Service = 0 }), []string{pace, anyone, client, network, full}},
 		"no network": {with(func(s *Settings) { s.Policy.Network = 0 }), []string{pace, alone, rate, client, noNet,
