@@ -29,7 +29,7 @@ func checks() []mutant {
 		{fault: "a check begins when nobody waits any more", file: checker, test: "TestBatchTakesNoLongerThan",
 			from: "for ctx.Err() == nil {", to: "for range 1 {"},
 		{fault: "a client without links has its destination checked", file: "shortener/create.go", test: "TestRefusedForFree",
-			from: "\tif err != nil {\n\t\tremember(err)\n\t\treturn nil, false, refusal(err)\n\t}\n\t// Behind", to: "\t// Behind"},
+			from: "\tif err != nil {\n\t\tremember(err)\n\t\treturn s.unlessDone(ctx, who, d, now, refusal(err))\n\t}\n\t// Behind", to: "\t// Behind"},
 		{fault: "a few networks use up the day's checks", file: reputation, test: "TestNewcomersKeepTheLastCalls",
 			from: "return c.DayCalls() / 10 }", to: "return 0 }"},
 		{fault: "a rejected check keeps others from asking", file: reputation, test: "TestCircuit",

@@ -44,7 +44,9 @@ func main() {
 }
 
 // mutants returns the whole list.
-func mutants() []mutant { return slices.Concat(limits(), stores(), requests(), checks()) }
+func mutants() []mutant {
+	return slices.Concat(limits(), reservations(), stores(), requests(), checks())
+}
 
 func run(word string) error {
 	root, err := moduleRoot()

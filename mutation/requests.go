@@ -5,6 +5,7 @@ package main
 func requests() []mutant {
 	const (
 		service = "shortener/service.go"
+		making  = "shortener/create.go"
 		create  = "web/create.go"
 		problem = "web/problem.go"
 		ip      = "web/clientip.go"
@@ -14,19 +15,19 @@ func requests() []mutant {
 		read      = "\twanted, typed, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, typed: typed}\n\t}\n"
 	)
 	return []mutant{
-		{fault: "the clock is read twice in a creation", file: service, test: "TestMidnightWithinACreation",
-			from: "\tday := quota.DayOf(now)\n\tsecret, err := s.store.EnsureSecret", to: "\tday := quota.DayOf(s.instant())\n\tsecret, err := s.store.EnsureSecret"},
-		{fault: "the look admits", file: service, test: "TestLookNeverAdmits",
-			from: "\tfor range slugAttempts {\n", to: "\tfor i := range charges {\n\t\tcharges[i].Max = 1 << 62\n\t}\n\tfor range slugAttempts {\n"},
-		{fault: "there is no look, and refusals queue for the writer", file: service, test: "TestFullClient",
+		{fault: "the clock is read twice in a creation", file: making, test: "TestMidnightWithinACreation",
+			from: "\tday := quota.DayOf(now)\n", to: "\tday := quota.DayOf(s.instant())\n"},
+		{fault: "the look admits", file: making, test: "TestLookNeverAdmits",
+			from: "\tmade = make([]Made, len(links))\n", to: "\tmade = make([]Made, len(links))\n\tfor i := range charges {\n\t\tcharges[i].Max = 1 << 62\n\t}\n"},
+		{fault: "there is no look, and refusals queue for the writer", file: making, test: "TestFullClient",
 			from: "\twouldRefuse, err := s.look(ctx, charges)\n\tif err != nil {", to: "\tvar wouldRefuse []quota.Level\n\tif false {"},
 		{fault: "an unknown error of a store passes through", file: service, test: "TestStoreErrorsRefuse",
 			from: "return fmt.Errorf(\"%w: %w\", ErrUnavailable, err)\n}\n\n// Allowance is", to: "return err\n}\n\n// Allowance is"},
-		{fault: "a store that fails is taken for one that admits", file: service, test: "TestStoreErrorsRefuse",
-			from: "\tcase err == nil:\n\t\tfor _, level", to: "\tcase err == nil || !errors.Is(err, ErrUnavailable):\n\t\tfor _, level"},
-		{fault: "an invalid destination touches the store", file: service, test: "TestInvalidInputTouchesNoStore",
-			from: "\tdestination, err := s.destination(n.URL)\n", to: "\ts.store.EnsureSecret(ctx, quota.DayOf(s.instant()).Label)\n\tdestination, err := s.destination(n.URL)\n"},
-		{fault: "random slugs are drawn for ever", file: service, test: "TestRandomSlugTaken",
+		{fault: "a store that fails is taken for one that admits", file: making, test: "TestStoreErrorsRefuse",
+			from: "\tif err != nil {\n\t\tremember(err)\n\t\treturn nil, false, refusal(err)\n\t}\n\tfor _, level", to: "\tif errors.Is(err, ErrUnavailable) {\n\t\tremember(err)\n\t\treturn nil, false, refusal(err)\n\t}\n\tfor _, level"},
+		{fault: "an invalid destination touches the store", file: making, test: "TestInvalidInputTouchesNoStore",
+			from: "\tlinks, err := s.parse(d, now)\n", to: "\ts.store.EnsureSecret(ctx, day.Label)\n\tlinks, err := s.parse(d, now)\n"},
+		{fault: "random slugs are drawn for ever", file: making, test: "TestRandomSlugTaken",
 			from: "for range slugAttempts {", to: "for range 1000 * slugAttempts {"},
 
 		{fault: "the throttle comes after the body", file: create, test: "TestThrottleTouchesNeitherBodyNorStore",
@@ -59,8 +60,8 @@ func requests() []mutant {
 			from: "\t\thost = parent\n", to: "\t\thost, below = \"\", parent == \"\"\n"},
 		{fault: "who has an override is refused from memory", file: "shortener/act.go", test: "TestOverride",
 			from: "refused:   quota.NewRefusals(),", to: "refused:   s.set.Load().refused,"},
-		{fault: "a refusal under an override is remembered", file: service, test: "TestOverride",
-			from: "; ok && !overridden {", to: "; ok || overridden && ok {"},
+		{fault: "a refusal under an override is remembered", file: making, test: "TestOverride",
+			from: "; ok && !overridden && ", to: "; ok && (overridden || !overridden) && "},
 		{fault: "who is blocked spends a token", file: create, test: "TestOverrides",
 			from: "\tif s.service.Limits(who).Blocked {\n\t\treturn &refusedForm{err: shortener.ErrBlocked}\n\t}\n", to: ""},
 

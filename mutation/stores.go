@@ -14,21 +14,21 @@ func stores() []mutant {
 		numbering = "shortener/boltstore/numbering.go"
 		memory    = "shortener/memstore/memstore.go"
 
-		counts = "\tfor i, charge := range c.Charges {\n\t\ts.used[charge.Counter] = usages[i].Used\n\t}\n"
-		slugs  = "\tfor _, link := range c.Links {\n\t\tif _, taken := s.links[link.Slug]; taken {\n\t\t\treturn shortener.ErrSlugTaken\n\t\t}\n\t}\n"
+		counts = "\tfor i, charge := range c.Charges {\n\t\tcounts[i].Used += charge.Cost\n\t}\n\ts.putCounts(c.Charges, counts)\n"
+		slugs  = "\tif taken != nil {\n\t\treturn &shortener.SlugTakenError{Slugs: taken}\n\t}\n"
 	)
 	return []mutant{
 		{fault: "a taken slug is counted", file: memory, test: "TestStore/a_taken_slug_costs_nothing",
 			from: slugs + counts, to: counts + slugs},
 		{fault: "limits are compared under one lock and counted under another", file: memory, test: "TestStore/an_order_explains_the_answers_of_callers_at_once",
-			from: "\tfor _, link := range c.Links {\n\t\tif _, taken", to: "\ts.mu.Unlock()\n\tyield := make(chan int)\n\tgo close(yield)\n\t<-yield\n\ts.mu.Lock()\n\tfor _, link := range c.Links {\n\t\tif _, taken"},
+			from: "\tvar taken []shortener.Slug\n", to: "\ts.mu.Unlock()\n\tyield := make(chan int)\n\tgo close(yield)\n\t<-yield\n\ts.mu.Lock()\n\tvar taken []shortener.Slug\n"},
 
 		{fault: "a taken slug is counted beside a neighbour that is stored", file: store, test: "TestNeighbours/a_taken_slug_costs_nothing",
 			from: "boltquota.Check(tx, c.Charges)", to: "boltquota.Apply(tx, c.Charges)"},
 		{fault: "whoever is full learns which slugs exist", file: store, test: "TestStore/the_order_of_the_checks",
 			from: "if _, err := boltquota.Check(tx, c.Charges); err != nil {", to: "if err != nil {"},
 		{fault: "a taken slug is given to another", file: store, test: "TestStore/one_slug_has_one_owner",
-			from: "links.Get(keys[i]) == nil {", to: "links.Get(keys[i]) == nil || true {"},
+			from: "links.Get(keys[i]) != nil {", to: "links.Get(keys[i]) != nil && false {"},
 		{fault: "a link is stored without its charges", file: store, test: "TestStore/the_fifty-first_is_refused",
 			from: "boltquota.Apply(tx, c.Charges)", to: "boltquota.Check(tx, c.Charges)"},
 		{fault: "the clock is not checked in the transaction", file: store, test: "TestStore/a_clock_more_than_a_day_behind_is_not_trusted",

@@ -64,19 +64,36 @@ var (
 	ErrInvalidReservation = errors.New("invalid reservation")
 )
 
-// Validate returns why nothing can be reserved.
+// Validate returns why nothing can be reserved: [ErrInvalidReservation], or
+// [ErrInvalidCharge].
 func (r Reservation) Validate() error {
 	switch {
 	case r.ID == "" || len(r.ID) > MaxReservationID:
 		return fmt.Errorf("%w: its id has %d bytes, which must be 1 to %d", ErrInvalidReservation, len(r.ID), MaxReservationID)
 	case len(r.Charges) == 0:
 		return fmt.Errorf("%w: it has no charges", ErrInvalidReservation)
-	case r.ExpiresAt.IsZero():
-		return fmt.Errorf("%w: it never expires", ErrInvalidReservation)
+	case r.ExpiresAt.UnixMicro() <= 0:
+		return fmt.Errorf("%w: it expires before 1970", ErrInvalidReservation)
 	case r.OnExpiry != Committed && r.OnExpiry != Released:
 		return fmt.Errorf("%w: on expiry it becomes %q", ErrInvalidReservation, r.OnExpiry)
 	}
-	return nil
+	return validate(r.Charges, make([]int64, len(r.Charges)))
+}
+
+// ValidateStored is Validate for a reservation that was read: one that has been
+// damaged must not be settled by guesswork.
+func (r Reservation) ValidateStored() error {
+	amounts := 0
+	if r.State == Committed {
+		amounts = len(r.Charges)
+	}
+	switch {
+	case r.State != Pending && r.State != Committed && r.State != Released:
+		return fmt.Errorf("%w: its state is %q", ErrInvalidReservation, r.State)
+	case len(r.Actual) != amounts:
+		return fmt.Errorf("%w: it is %s and has %d amounts", ErrInvalidReservation, r.State, len(r.Actual))
+	}
+	return r.Validate()
 }
 
 // Reserve returns the reservation as pending, and what its counters hold with it,

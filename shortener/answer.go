@@ -114,14 +114,48 @@ func (s *Service) replay(ctx context.Context, who quota.Client, d demand, now ti
 	return r, made, err
 }
 
-// on says on which day the demand is decided.
-func (r *replayable) on(day string, secret quota.Secret) {
+// unlessDone refuses a demand, unless another try of it has been counted since it was
+// looked for: that may have taken the last unit.
+func (s *Service) unlessDone(ctx context.Context, who quota.Client, d demand, now time.Time, refused error) ([]Made, bool, error) {
+	if _, made, err := s.replay(ctx, who, d, now); made != nil || err != nil {
+		return made, true, err
+	}
+	return nil, false, refused
+}
+
+// triesApart is more than may lie between the instants of two tries of which neither
+// has been counted yet.
+const triesApart = time.Minute
+
+// place says on which day the demand is decided, and so where its answer is kept.
+// Near midnight it adds the other day, on which another try may have been decided:
+// each must find the other's answer, whichever is counted first.
+func (s *Service) place(ctx context.Context, r *replayable, day string, secret quota.Secret, now time.Time) error {
 	if r.key == "" {
-		return
+		return nil
 	}
 	r.today = r.ref(day, secret)
-	if !slices.Contains(r.refs, r.today) {
-		r.refs = append(r.refs, r.today)
+	r.add(r.today)
+	for _, at := range []time.Time{now.Add(-triesApart), now.Add(triesApart)} {
+		other := quota.DayOf(at).Label
+		if other == day {
+			continue
+		}
+		secret, err := s.store.EnsureSecret(ctx, other)
+		if errors.Is(err, quota.ErrClock) { // nothing is decided on that day
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.add(r.ref(other, secret))
+	}
+	return nil
+}
+
+func (r *replayable) add(ref AnswerRef) {
+	if !slices.Contains(r.refs, ref) {
+		r.refs = append(r.refs, ref)
 	}
 }
 
@@ -137,7 +171,9 @@ func (r replayable) ref(day string, secret quota.Secret) AnswerRef {
 	return AnswerRef{Day: day, ID: AnswerID(mac.Sum(nil))}
 }
 
-// sealedAnswer is what is sealed.
+// sealedAnswer is what is sealed. The names of its fields, and of theirs, are a format:
+// the program reads the answers that it gave before an upgrade. What is ever added to
+// [NewLink] must be left out of the fingerprint where it is zero.
 type sealedAnswer struct {
 	Fingerprint []byte
 	Made        []Made

@@ -117,13 +117,13 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 		}
 	}
 	if exceeded := set.refused.Find(who, day.Label); exceeded != nil {
-		return nil, false, exceeded
+		return s.unlessDone(ctx, who, d, now, exceeded)
 	}
 	charges := limits.Charges(who, secret, day, int64(len(links)))
 	wouldRefuse, err := s.look(ctx, charges)
 	if err != nil {
 		remember(err)
-		return nil, false, refusal(err)
+		return s.unlessDone(ctx, who, d, now, refusal(err))
 	}
 	// Behind every refusal that costs nothing, because this one may cost money.
 	destinations := make([]string, len(links))
@@ -139,7 +139,9 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 		link.Day, link.Creator, link.Key, link.Token = day.Label, who.Creator(secret), who.Key().ID, token.Hash()
 		made[i] = Made{link, token}
 	}
-	again.on(day.Label, secret)
+	if err := s.place(ctx, &again, day.Label, secret, now); err != nil {
+		return nil, false, refusal(err)
+	}
 	err = s.write(ctx, Creation{Day: day.Label, Charges: charges, Replays: again.refs}, made, again, now)
 	if replay, ok := errors.AsType[*ReplayError](err); ok {
 		made, err := again.open(replay.Answer)

@@ -68,7 +68,7 @@ func (o *outcomes) count(err error) {
 	switch {
 	case errors.As(err, &exceeded) && slices.Contains(Levels[:], exceeded.Usage.Level):
 		add(&o.refused, exceeded.Usage.Level)
-	case errors.As(err, &invalid):
+	case errors.As(err, &invalid), errors.Is(err, ErrKeyReused), errors.Is(err, ErrInProgress):
 		o.invalid.Add(1)
 	case errors.Is(err, ErrSlugTaken):
 		o.taken.Add(1)

@@ -39,6 +39,7 @@ type spy struct {
 	mu    sync.Mutex
 	calls map[string]int
 	fail  map[string]error
+	drawn []shortener.Slug // that come before others
 }
 
 func (s *spy) call(name string) error {
@@ -53,6 +54,31 @@ func (s *spy) EnsureSecret(ctx context.Context, day string) (quota.Secret, error
 		return quota.Secret{}, err
 	}
 	return s.Store.EnsureSecret(ctx, day)
+}
+
+func (s *spy) Secret(ctx context.Context, day string) (quota.Secret, error) {
+	if err := s.call("find secret"); err != nil {
+		return quota.Secret{}, err
+	}
+	return s.Store.Secret(ctx, day)
+}
+
+func (s *spy) Answer(ctx context.Context, refs []shortener.AnswerRef) (shortener.Answer, error) {
+	if err := s.call("answer"); err != nil {
+		return shortener.Answer{}, err
+	}
+	return s.Store.Answer(ctx, refs)
+}
+
+func (s *spy) NewSlug() shortener.Slug {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.drawn) == 0 {
+		return s.Store.NewSlug()
+	}
+	slug := s.drawn[0]
+	s.drawn = s.drawn[1:]
+	return slug
 }
 
 func (s *spy) AddVisits(ctx context.Context, visits map[shortener.Slug]shortener.Visits) error {

@@ -62,8 +62,8 @@ type Store interface {
 
 	// Create stores every link, with the visits that it comes with, applies every
 	// charge and keeps the answer in one durable commit, or does nothing of that. It checks, in this order: the
-	// clock (quota.ErrClock, when Day is more than a day before the newest day that has a counted link), whether
-	// an answer that still holds is at one of Replays (*ReplayError), the charges (quota.Decide:
+	// clock (quota.ErrClock, when Day is more than a day before the newest day that has a counted link), where it
+	// has an Answer, whether one that holds at that instant is at one of Replays (*ReplayError), the charges (quota.Decide:
 	// *quota.ExceededError), the slugs (*SlugTakenError, with all that are taken).
 	// A counter or an answer that cannot be read is quota.ErrCannotCount.
 	//
@@ -78,7 +78,7 @@ type Store interface {
 	Answer(ctx context.Context, refs []AnswerRef) (Answer, error)
 
 	// Reserve, Commit and Release are those of package boltquota in durable commits of
-	// their own, with the same results. Commit keeps a notice as [ReservationNotice]
+	// their own, with the same results; in a window that has gone nothing is counted. Commit keeps a notice as [ReservationNotice]
 	// has it, in its own commit. Other errors are as for Create.
 	Reserve(ctx context.Context, r quota.Reservation) (stored quota.Reservation, already bool, err error)
 	Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error)
@@ -86,7 +86,9 @@ type Store interface {
 
 	// SettleExpired settles up to n reservations that have expired at the instant now,
 	// each as it says itself, forgets those that were settled long ago, and keeps
-	// notices as Commit does. It reports whether there may be more.
+	// notices as Commit does. It reports whether there may be more. One that cannot be
+	// read keeps what it holds and the others are settled all the same; then the error
+	// is quota.ErrCannotCount.
 	SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error)
 
 	// Get returns the link, or ErrNotFound.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"snip/shortener/boltstore"
 )
 
 // command runs a sub-command in a server's folder, and returns what it printed.
@@ -235,4 +237,19 @@ func TestExportAndImport(t *testing.T) {
 
 func sortedLines(text string) []string {
 	return slices.Sorted(strings.Lines(text))
+}
+
+// Answers and reservations are told where there are any.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	for want, report := range map[string]boltstore.Report{
+		"format 4, 2 links (1 deleted, 0 taken down), visits counted of 0, statistics of 0, 3 lines of the audit log": {
+			Format: 4, Links: 2, Deleted: 1, Acts: 3},
+		"format 4, 2 links (0 deleted, 0 taken down), visits counted of 0, statistics of 0, 1 answers, 5 reservations (4 pending), 0 lines of the audit log": {
+			Format: 4, Links: 2, Answers: 1, Reservations: 5, Pending: 4},
+	} {
+		if got := summary(report); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

@@ -83,6 +83,12 @@ func summary(r boltstore.Report) string {
 	for _, kind := range slices.Sorted(maps.Keys(r.Entries)) {
 		parts = append(parts, fmt.Sprintf("%d entries of the kind %s", r.Entries[kind], kind))
 	}
+	if r.Answers > 0 {
+		parts = append(parts, fmt.Sprintf("%d answers", r.Answers))
+	}
+	if r.Reservations > 0 {
+		parts = append(parts, fmt.Sprintf("%d reservations (%d pending)", r.Reservations, r.Pending))
+	}
 	return strings.Join(append(parts, fmt.Sprintf("%d lines of the audit log", r.Acts)), ", ")
 }
 

@@ -63,7 +63,7 @@ func TestProcessChecks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, text := range []string{"0.001 of 0.001 at most, 0 held", "calls of "+quota.DayOf(time.Now()).Label, "2 of 2\n", "1 dangerous, 1 safe; 1 answered from memory", "refuse; 1 destinations were not checked", "1 unchecked"} {
+	for _, text := range []string{"0.001 of 0.001 at most, 0 held", "calls of " + quota.DayOf(time.Now()).Label, "2 of 2\n", "1 dangerous, 1 safe; 1 answered from memory", "refuse; 1 destinations were not checked", "1 unchecked"} {
 		if !strings.Contains(string(out), text) {
 			t.Errorf("the status has no %q:\n%s", text, out)
 		}

@@ -35,6 +35,7 @@ var (
 	rootName     = []byte("days")
 	countersName = []byte("counters")
 	secretName   = []byte("secret")
+	sweptName    = []byte("swept") // in a period, once counters of it have been removed
 )
 
 // ErrNoPeriod means that nothing was ever counted in a period.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -184,4 +185,63 @@ func TestSecretLivesAndDiesWithItsPeriod(t *testing.T) {
 	}
 	wantUsed(t, db, "[0 1 1]", counter(quota.LevelClient, "ann", "2026-11-28"),
 		counter(quota.LevelClient, "ann", "2026-11-29"), counter(quota.LevelClient, "ann", "2026-11-30"))
+}
+
+// Windows of all kinds lie among each other: those go that have ended, and no others,
+// whatever the order of their labels.
+func TestSweepWindows(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	for _, label := range []string{
+		"2026-10", "2026-11", "2026-12", "2026-11-27", "2026-11-28", "2026-11-29", "2026-11-28T23", "2026-11-29T00", "2026-11-28T00",
+	} {
+		if err := apply(db, charges("ann", label)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for more := true; more; {
+		err := db.Update(func(tx *bbolt.Tx) (err error) {
+			more, err = boltquota.Sweep(tx, time.Date(2026, 11, 28, 23, 0, 0, 0, time.UTC), 1)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantPeriods := func(want ...string) {
+		t.Helper()
+		err := db.View(func(tx *bbolt.Tx) error {
+			got, err := boltquota.Periods(tx)
+			if !slices.Equal(got, want) {
+				t.Errorf("kept %q, want %q", got, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	kept := []string{"2026-11", "2026-11-28", "2026-11-28T23", "2026-11-29", "2026-11-29T00", "2026-12"}
+	wantPeriods(kept...)
+	// Of what is no window nobody knows whether it has ended.
+	if err := apply(db, charges("ann", "2026-11-")); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		err := db.Update(func(tx *bbolt.Tx) error {
+			more, err := boltquota.Sweep(tx, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 1)
+			if more == (err != nil) {
+				t.Errorf("removed %v, %v", more, err)
+			}
+			return err
+		})
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, quota.ErrCannotCount) {
+			t.Errorf("got error %v, want ErrCannotCount", err)
+		}
+		break
+	}
+	wantPeriods("2026-11-")
 }

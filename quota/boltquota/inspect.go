@@ -1,6 +1,7 @@
 package boltquota
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -50,4 +51,68 @@ func Counters(tx *bbolt.Tx, period string) (map[quota.Counter]quota.Count, error
 		return nil
 	})
 	return counts, errors.Join(append(wrong, err)...)
+}
+
+// CheckReservations calls wrong with whatever is not as it must be: a reservation that
+// cannot be read, or that is not due when it says, and a counter that does not hold
+// just what the pending ones hold of it. It returns how many there are, and how many of
+// them are pending.
+func CheckReservations(tx *bbolt.Tx, wrong func(error)) (all, pending int64) {
+	ids, dues, err := reservationBuckets(tx)
+	if err != nil {
+		wrong(err)
+		return 0, 0
+	}
+	held := map[quota.Counter]int64{}
+	if ids != nil {
+		err = errors.Join(
+			ids.ForEach(func(id, _ []byte) error {
+				r, err := Reservation(tx, string(id))
+				if err != nil {
+					wrong(fmt.Errorf("reservation %q: %w", id, err))
+					return nil
+				}
+				all++
+				at := dueKey(due(r), r.ID)
+				if found, _ := dues.Cursor().Seek(at); !bytes.Equal(found, at) {
+					wrong(fmt.Errorf("reservation %q is not among those that are due", id))
+				}
+				if r.State != quota.Pending {
+					return nil
+				}
+				pending++
+				for _, c := range r.Charges {
+					if !isSwept(tx, c.Counter.Period) {
+						held[c.Counter] += c.Cost
+					}
+				}
+				return nil
+			}),
+			dues.ForEach(func(key, _ []byte) error {
+				if _, err := dueAt(tx, key); err != nil {
+					wrong(err)
+				}
+				return nil
+			}))
+	}
+	periods, periodsErr := Periods(tx)
+	if err := errors.Join(err, periodsErr); err != nil {
+		wrong(err)
+	}
+	for _, period := range periods {
+		if isSwept(tx, period) {
+			continue
+		}
+		counters, _ := Counters(tx, period) // what is wrong with others is not about reservations
+		for counter, count := range counters {
+			if count.Held != held[counter] {
+				wrong(fmt.Errorf("%d are held at level %s of %s, and reservations hold %d", count.Held, counter.Level, period, held[counter]))
+			}
+			delete(held, counter)
+		}
+	}
+	for counter, n := range held {
+		wrong(fmt.Errorf("reservations hold %d at level %s of %s, whose counter is missing", n, counter.Level, counter.Period))
+	}
+	return all, pending
 }

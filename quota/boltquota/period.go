@@ -1,6 +1,7 @@
 package boltquota
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,7 +54,7 @@ func Sweep(tx *bbolt.Tx, before time.Time, limit int) (bool, error) {
 	// The secret goes first: the subjects of a day that is over cannot be
 	// recomputed, however long its counters take to go.
 	period := root.Bucket(label)
-	if err := period.Delete(secretName); err != nil {
+	if err := errors.Join(period.Delete(secretName), period.Put(sweptName, []byte{1})); err != nil {
 		return false, err
 	}
 	counters := period.Bucket(countersName)
@@ -74,18 +75,32 @@ func Sweep(tx *bbolt.Tx, before time.Time, limit int) (bool, error) {
 	return true, nil
 }
 
+// isSwept reports whether the counters of a period, in which something was counted
+// once, are gone or going.
+func isSwept(tx *bbolt.Tx, period string) bool {
+	root := tx.Bucket(rootName)
+	if root == nil {
+		return false
+	}
+	p := root.Bucket([]byte(period))
+	return p == nil || p.Get(sweptName) != nil
+}
+
 // ended returns the first period that ended at the instant or earlier. Windows of
-// several kinds lie among each other, so those that have not ended are passed over.
+// several kinds lie among each other, so those that have not ended are passed over. A
+// label of none is an error once nothing else is left to remove.
 func ended(root *bbolt.Bucket, before time.Time) ([]byte, error) {
+	var unknown error
 	cursor := root.Cursor()
 	for label, _ := cursor.First(); label != nil; label, _ = cursor.Next() {
 		w, err := quota.ParseWindow(string(label))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", quota.ErrCannotCount, err)
+			unknown = fmt.Errorf("%w: %w", quota.ErrCannotCount, err)
+			continue
 		}
 		if !w.End.After(before) {
 			return label, nil
 		}
 	}
-	return nil, nil
+	return nil, unknown
 }

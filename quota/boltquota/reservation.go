@@ -1,6 +1,7 @@
 package boltquota
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func Reserve(tx *bbolt.Tx, r quota.Reservation) (stored quota.Reservation, alrea
 	if err := write(tx, r.Charges, after); err != nil {
 		return r, false, err
 	}
-	return r, false, put(tx, r, r.ExpiresAt)
+	return r, false, put(tx, r)
 }
 
 // Commit counts what the work has cost, as [quota.Reservation.Commit] has it, in
@@ -69,57 +70,89 @@ func Release(tx *bbolt.Tx, id string) (quota.Reservation, []quota.Count, error) 
 // now, each as it says itself, and forgets those that were settled long ago. It
 // calls settled with each of the first, and what its counters hold afterwards.
 // It reports whether it has done anything; calling it until it reports false does
-// all there is to do. Errors are as for [Reserve].
+// all there is to do. Those that cannot be read or settled stay as they are and keep
+// what they hold, the others are done, and the error joins what is wrong with them
+// as [quota.ErrCannotCount]. Other errors leave the transaction half done.
 func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Reservation, []quota.Count) error) (bool, error) {
-	root := tx.Bucket(reservationsName)
-	if root == nil {
-		return false, nil
+	_, dues, err := reservationBuckets(tx)
+	if dues == nil {
+		return false, err
 	}
-	due := root.Bucket(dueName)
-	if due == nil {
-		return false, fmt.Errorf("%w: the bucket %q is missing", quota.ErrCannotCount, dueName)
-	}
-	var ids []string
-	cursor := due.Cursor()
-	for key, _ := cursor.First(); len(key) > 8 && len(ids) < limit; key, _ = cursor.Next() {
-		if int64(binary.BigEndian.Uint64(key)) > now.UnixMicro() {
-			break
-		}
-		ids = append(ids, string(key[8:]))
-	}
-	for _, id := range ids {
-		r, err := Reservation(tx, id)
-		if err != nil {
+	var wrong []error
+	done := 0
+	end := dueKey(now.Add(time.Microsecond), "")
+	cursor := dues.Cursor()
+	first, _ := cursor.First()
+	for key := bytes.Clone(first); key != nil && bytes.Compare(key, end) < 0 && done < limit; {
+		err := settleDue(tx, key, settled)
+		switch {
+		case err == nil:
+			done++
+		case errors.Is(err, quota.ErrCannotCount):
+			wrong = append(wrong, err)
+		default:
 			return false, err
 		}
-		if r.State != quota.Pending {
-			if err := forget(tx, r); err != nil {
-				return false, err
-			}
-			continue
+		// It may be gone by now, and the cursor's place with it.
+		next, _ := cursor.Seek(key)
+		if bytes.Equal(next, key) {
+			next, _ = cursor.Next()
 		}
-		r, counts, err := settle(tx, id, quota.Reservation.Expire)
-		if err == nil {
-			err = settled(r, counts)
-		}
-		if err != nil {
-			return false, err
-		}
+		key = bytes.Clone(next)
 	}
-	return len(ids) > 0, nil
+	return done > 0, errors.Join(wrong...)
+}
+
+// settleDue does what is due at a key of the bucket of that name.
+func settleDue(tx *bbolt.Tx, key []byte, settled func(quota.Reservation, []quota.Count) error) error {
+	r, err := dueAt(tx, key)
+	if err != nil {
+		return err
+	}
+	if r.State != quota.Pending {
+		return forget(tx, r)
+	}
+	r, counts, err := settle(tx, r.ID, quota.Reservation.Expire)
+	if err != nil {
+		return err
+	}
+	return settled(r, counts)
+}
+
+// dueAt returns the reservation to which a key of the bucket of what is due leads.
+func dueAt(tx *bbolt.Tx, key []byte) (quota.Reservation, error) {
+	if len(key) <= instantSize {
+		return quota.Reservation{}, fmt.Errorf("%w: what is due at %x is no reservation", quota.ErrCannotCount, key)
+	}
+	id := string(key[instantSize:])
+	r, err := Reservation(tx, id)
+	if errors.Is(err, quota.ErrNoReservation) {
+		err = fmt.Errorf("%w: reservation %q is due and missing", quota.ErrCannotCount, id)
+	}
+	if err == nil && !bytes.Equal(key, dueKey(due(r), id)) {
+		err = fmt.Errorf("%w: reservation %q is due at another instant", quota.ErrCannotCount, id)
+	}
+	return r, err
+}
+
+// due is when something is to be done about a reservation.
+func due(r quota.Reservation) time.Time {
+	if r.State == quota.Pending {
+		return r.ExpiresAt
+	}
+	return r.KeptUntil()
 }
 
 // Reservation returns the reservation that has the id, or [quota.ErrNoReservation].
 func Reservation(tx *bbolt.Tx, id string) (quota.Reservation, error) {
-	root := tx.Bucket(reservationsName)
-	if root == nil {
-		return quota.Reservation{}, quota.ErrNoReservation
+	ids, _, err := reservationBuckets(tx)
+	if err != nil {
+		return quota.Reservation{}, err
 	}
-	ids := root.Bucket(idsName)
-	if ids == nil {
-		return quota.Reservation{}, fmt.Errorf("%w: the bucket %q is missing", quota.ErrCannotCount, idsName)
+	var raw []byte
+	if ids != nil {
+		raw = ids.Get([]byte(id))
 	}
-	raw := ids.Get([]byte(id))
 	if raw == nil {
 		return quota.Reservation{}, quota.ErrNoReservation
 	}
@@ -128,6 +161,20 @@ func Reservation(tx *bbolt.Tx, id string) (quota.Reservation, error) {
 		return r, fmt.Errorf("%w: reservation %q: %w", quota.ErrCannotCount, id, err)
 	}
 	return r, nil
+}
+
+// reservationBuckets returns the buckets of reservations, which are made with the
+// first of them, or nil where there never was one.
+func reservationBuckets(tx *bbolt.Tx) (ids, dues *bbolt.Bucket, err error) {
+	root := tx.Bucket(reservationsName)
+	if root == nil {
+		return nil, nil, nil
+	}
+	ids, dues = root.Bucket(idsName), root.Bucket(dueName)
+	if ids == nil || dues == nil {
+		return nil, nil, fmt.Errorf("%w: a bucket of %q is missing", quota.ErrCannotCount, reservationsName)
+	}
+	return ids, dues, nil
 }
 
 // settle makes of a pending reservation what become says.
@@ -143,8 +190,8 @@ func settle(tx *bbolt.Tx, id string, become func(quota.Reservation, []quota.Coun
 	// What a window that has been swept held went with it, and decides nothing more.
 	swept := make([]bool, len(counts))
 	for i, c := range r.Charges {
-		if _, err := countersOf(tx, c.Counter.Period); errors.Is(err, ErrNoPeriod) && r.State == quota.Pending {
-			swept[i], counts[i].Held = true, c.Cost
+		if isSwept(tx, c.Counter.Period) && r.State == quota.Pending {
+			swept[i], counts[i] = true, quota.Count{Held: c.Cost}
 		}
 	}
 	settled, after, err := become(r, counts)
@@ -159,14 +206,13 @@ func settle(tx *bbolt.Tx, id string, become func(quota.Reservation, []quota.Coun
 			return settled, nil, err
 		}
 	}
-	if err := tx.Bucket(reservationsName).Bucket(dueName).Delete(dueKey(r.ExpiresAt, id)); err != nil {
+	if err := forget(tx, r); err != nil {
 		return settled, nil, err
 	}
-	return settled, after, put(tx, settled, settled.KeptUntil())
+	return settled, after, put(tx, settled)
 }
 
-// put stores a reservation, about which something is to be done at the instant due.
-func put(tx *bbolt.Tx, r quota.Reservation, due time.Time) error {
+func put(tx *bbolt.Tx, r quota.Reservation) error {
 	raw, err := encodeReservation(r)
 	if err != nil {
 		return err
@@ -175,25 +221,28 @@ func put(tx *bbolt.Tx, r quota.Reservation, due time.Time) error {
 	if err != nil {
 		return err
 	}
-	for name, pair := range map[string][2][]byte{
-		string(idsName): {[]byte(r.ID), raw},
-		string(dueName): {dueKey(due, r.ID), nil},
-	} {
-		bucket, err := root.CreateBucketIfNotExists([]byte(name))
-		if err == nil {
-			err = bucket.Put(pair[0], pair[1])
-		}
-		if err != nil {
-			return fmt.Errorf("put reservation: %w", err)
-		}
+	ids, err := root.CreateBucketIfNotExists(idsName)
+	if err != nil {
+		return err
 	}
-	return nil
+	dues, err := root.CreateBucketIfNotExists(dueName)
+	if err != nil {
+		return err
+	}
+	return errors.Join(ids.Put([]byte(r.ID), raw), dues.Put(dueKey(due(r), r.ID), nil))
 }
 
+// forget removes a reservation as it was read.
 func forget(tx *bbolt.Tx, r quota.Reservation) error {
-	root := tx.Bucket(reservationsName)
-	return errors.Join(root.Bucket(idsName).Delete([]byte(r.ID)), root.Bucket(dueName).Delete(dueKey(r.KeptUntil(), r.ID)))
+	ids, dues, err := reservationBuckets(tx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(ids.Delete([]byte(r.ID)), dues.Delete(dueKey(due(r), r.ID)))
 }
+
+// instantSize is the length of the instant in a key of the bucket of what is due.
+const instantSize = 8
 
 func dueKey(at time.Time, id string) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())), id...)
@@ -253,5 +302,5 @@ func decodeReservation(id string, raw []byte) (quota.Reservation, error) {
 			Cost:    c.Cost, Max: c.Max, Reserved: c.Reserved, DryRun: c.DryRun, ResetAt: time.UnixMicro(c.ResetAt).UTC(),
 		})
 	}
-	return r, r.Validate()
+	return r, r.ValidateStored()
 }

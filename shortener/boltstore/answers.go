@@ -25,16 +25,32 @@ type answerRecord struct {
 
 func answerKey(ref shortener.AnswerRef) []byte { return append([]byte(ref.Day), ref.ID[:]...) }
 
+// refOf is answerKey backwards.
+func refOf(key []byte) (ref shortener.AnswerRef, err error) {
+	split := len(key) - len(ref.ID)
+	if split < 0 {
+		return ref, fmt.Errorf("%x is no day and id", key)
+	}
+	ref.Day = string(key[:split])
+	copy(ref.ID[:], key[split:])
+	_, err = quota.DayBefore(ref.Day)
+	return ref, err
+}
+
 func putAnswer(tx *bbolt.Tx, a shortener.Answer) error {
 	answers, err := tx.CreateBucketIfNotExists(answersName)
 	if err != nil {
 		return err
 	}
-	raw, err := cbor.Marshal(answerRecord{recordVersion, a.At.UnixMicro(), a.Sealed})
+	raw, err := encodeAnswer(a)
 	if err != nil {
 		return err
 	}
 	return answers.Put(answerKey(a.AnswerRef), raw)
+}
+
+func encodeAnswer(a shortener.Answer) ([]byte, error) {
+	return cbor.Marshal(answerRecord{recordVersion, a.At.UnixMicro(), a.Sealed})
 }
 
 // findAnswer returns the answer that is kept there, and whether there is one.
@@ -57,10 +73,14 @@ func decodeAnswer(ref shortener.AnswerRef, raw []byte) (shortener.Answer, error)
 	if err == nil {
 		err = knownVersion(r.Version)
 	}
+	at := time.UnixMicro(r.At).UTC()
+	if day := quota.DayOf(at).Label; err == nil && day != ref.Day {
+		err = fmt.Errorf("it was given on %s", day)
+	}
 	if err != nil {
 		return shortener.Answer{}, fmt.Errorf("%w: an answer of %s: %w", quota.ErrCannotCount, ref.Day, err)
 	}
-	return shortener.Answer{AnswerRef: ref, At: time.UnixMicro(r.At).UTC(), Sealed: r.Sealed}, nil
+	return shortener.Answer{AnswerRef: ref, At: at, Sealed: r.Sealed}, nil
 }
 
 // replayed refuses a creation that was done before.

@@ -136,7 +136,7 @@ func TestRestore(t *testing.T) {
 	from := variedFile(t)
 	path := filepath.Join(t.TempDir(), "restored.db")
 	report, err := Restore(from, path, "")
-	if err != nil || report.Links != 6 {
+	if err != nil || report.Links != 7 || report.Reservations != 2 || report.Answers != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || info.Size() >= growth {

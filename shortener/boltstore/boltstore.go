@@ -35,9 +35,10 @@ var (
 )
 
 // format is what this program writes. A file with a higher one is refused. In
-// format 1 all keys were slugs, and it is rewritten; to format 2 nothing but API
-// keys was new, of which older programs would lose what they do not know.
-const format = 3
+// format 1 all keys were slugs, and it is rewritten. To format 2 nothing but API keys
+// was new, and to format 3 nothing but reservations and answers, of which older
+// programs would lose what they do not know, and make the second link of a retry.
+const format = 4
 
 // linksFill is how full a page of links is left when it is split. Links come in
 // the order of their keys, so the first half of a split page gets no more.
@@ -400,7 +401,10 @@ func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, 
 		forgotten = newest
 		return torn(tx.Bucket(metaName).Delete(newestKey))
 	})
-	return forgotten, err
+	if err != nil {
+		return "", err // what the writer may still be at is left alone
+	}
+	return forgotten, nil
 }
 
 // checkClock returns the newest day that has a counted link, or quota.ErrClock

@@ -24,8 +24,11 @@ type Report struct {
 	Visited   int64 // links with statistics
 	Entries   map[shortener.EntryKind]int64
 	Acts      int64  // lines of the audit log
+	Answers   int64  // to demands with an Idempotency-Key
 	Newest    string // the newest day that has a counted link
 	Days      []DayReport
+
+	Reservations, Pending int64 // all of them, and those that are not settled
 
 	Problems []string // what is wrong, up to a bound
 	Hidden   int      // how many problems there are beyond
@@ -139,6 +142,8 @@ func (c *checker) all() error {
 	known := map[string]func(*bbolt.Bucket) error{
 		string(metaName):     nil, // first
 		"days":               nil, // last
+		"reservations":       nil, // then
+		string(answersName):  c.answers,
 		string(linksName):    c.links,
 		string(visitsName):   c.visits,
 		string(clicksName):   c.clicks,
@@ -176,6 +181,7 @@ func (c *checker) all() error {
 	for _, day := range days {
 		c.day(day)
 	}
+	c.Reservations, c.Pending = boltquota.CheckReservations(c.tx, func(err error) { c.problem("%v", err) })
 	if c.Newest != "" {
 		if _, err := boltquota.Secret(c.tx, c.Newest); err != nil {
 			c.problem("%s has counted links, but nothing more can be counted: %v", c.Newest, err)
@@ -204,9 +210,10 @@ func (c *checker) meta(meta *bbolt.Bucket) (err error) {
 }
 
 // compared reports whether a day's counters must be its links. Those of older days
-// are being removed, and some may be gone.
+// are being removed, and some may be gone. No link is charged to an hour or a month.
 func (c *checker) compared(day string) bool {
-	return quota.CheckClock(day, c.Newest) == nil
+	_, err := quota.DayBefore(day)
+	return err == nil && quota.CheckClock(day, c.Newest) == nil
 }
 
 // day compares what was counted on a day with its links. Nothing says at which
@@ -214,7 +221,7 @@ func (c *checker) compared(day string) bool {
 // meanwhile, or where counters were removed because the clock was ahead. More is
 // never right.
 func (c *checker) day(day string) {
-	if _, err := quota.DayBefore(day); err != nil {
+	if _, err := quota.ParseWindow(day); err != nil {
 		c.problem("counters: %v", err)
 		return
 	}

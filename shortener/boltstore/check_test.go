@@ -37,6 +37,9 @@ func variedFile(t *testing.T) string {
 	create(1, s.NewSlug(), func(*shortener.Creation) {})
 	create(2, "deleted", func(c *shortener.Creation) { c.Links[0].Token = shortener.NewToken().Hash() })
 	create(2, "limited", func(c *shortener.Creation) { c.Links[0].MaxVisits = 5 })
+	create(2, "answered", func(c *shortener.Creation) {
+		c.Answer = &shortener.Answer{AnswerRef: shortener.AnswerRef{Day: c.Day, ID: shortener.AnswerID([]byte("0123456789abcdef"))}, At: noon, Sealed: []byte("sealed")}
+	})
 	create(3, "taken-down", func(*shortener.Creation) {})
 	create(3, "by-key", func(c *shortener.Creation) {
 		secret, err := s.EnsureSecret(t.Context(), c.Day)
@@ -47,9 +50,11 @@ func variedFile(t *testing.T) string {
 		c.Links[0].Key, c.Links[0].Creator = theKey.ID, who.Creator(secret)
 		c.Charges = quota.Policy{Client: 50, Network: 5000, Service: 100_000}.Charges(who, secret, quota.DayOf(noon), 1)
 	})
+	mustReserve(t, s, "pending", "settled")
+	_, settleErr := s.Commit(t.Context(), "settled", []int64{1}, noon)
 	_, visitErr := s.Visit(t.Context(), "limited")
 	act := func(a shortener.Act) error { a.Line.At = noon; return s.Act(t.Context(), a) }
-	err = errors.Join(visitErr,
+	err = errors.Join(settleErr, visitErr,
 		s.AddVisits(t.Context(), map[shortener.Slug]shortener.Visits{"plain": {Kinds: [5]int64{2, 1}, Days: map[string]int64{"2026-11-29": 2}}}),
 		s.Delete(t.Context(), "deleted"),
 		act(shortener.Act{Links: []shortener.Slug{"taken-down"}, Reason: "spam"}),
@@ -71,10 +76,11 @@ func TestCheckFindsNothingWrong(t *testing.T) {
 	}
 	got, err := Check(path)
 	want := Report{
-		Format: format, Links: 6, Deleted: 1, TakenDown: 1, Limited: 1, Visited: 1, Acts: 3, Newest: "2026-11-29",
+		Format: format, Links: 7, Deleted: 1, TakenDown: 1, Limited: 1, Visited: 1, Acts: 3, Answers: 1, Newest: "2026-11-29",
 		Entries: map[shortener.EntryKind]int64{shortener.EntryKey: 1},
-		Days: []DayReport{{Day: "2026-11-29", Links: 6, Keys: 1,
-			Used: map[quota.Level]int64{quota.LevelService: 6, quota.LevelNetwork: 5, quota.LevelClient: 6}}},
+		Days: []DayReport{{Day: "2026-11-29", Links: 7, Keys: 1,
+			Used: map[quota.Level]int64{quota.LevelService: 7, quota.LevelNetwork: 6, quota.LevelClient: 7, "money": 1}}},
+		Reservations: 2, Pending: 1,
 	}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
@@ -152,19 +158,19 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"a link of a newer program":           {update: put("links", "plain", newerRecord), want: "version 2 is not known"},
 		"a link under another's key":          {update: relink("plain", func(l *shortener.Link) { l.Slug = "other" }), want: `it is that of "other"`},
 		"a bucket among the links":            {update: edit("links", func(b *bbolt.Bucket) error { _, err := b.CreateBucket([]byte("x")); return err }), want: "link under the key 78"},
-		"a link that is gone":                 {update: remove("links", "plain"), want: "paid for 6 links, and there are 5"},
+		"a link that is gone":                 {update: remove("links", "plain"), want: "paid for 7 links, and there are 6"},
 		"a link without a destination":        {update: relink("plain", func(l *shortener.Link) { l.Destination = "" }), want: "plain leads nowhere"},
 		"a destination that is no text":       {update: relink("plain", func(l *shortener.Link) { l.Destination = "https://a.b/\xff" }), want: "invalid UTF-8"},
 		"a tombstone with a destination":      {update: relink("deleted", func(l *shortener.Link) { l.Destination = "https://example.org/" }), want: "more than that is left"},
 		"a day that is none":                  {update: relink("plain", func(l *shortener.Link) { l.Day = "today" }), want: `day label "today"`},
-		"a link of another day":               {update: relink("plain", func(l *shortener.Link) { l.Day = "2026-11-28" }), want: "the service paid for 6 links, and there are 5"},
+		"a link of another day":               {update: relink("plain", func(l *shortener.Link) { l.Day = "2026-11-28" }), want: "the service paid for 7 links, and there are 6"},
 		"a link of another client":            {update: relink("plain", func(l *shortener.Link) { l.Creator = "0123456789abcdef" }), want: "the client"},
-		"a counter that is too high":          {update: put(counters, "s", count(7)), want: "the service paid for 7 links, and there are 6"},
-		"a counter that is too low":           {update: put(counters, "s", count(5)), want: "the service paid for 5 links, and there are 6", doubt: true},
+		"a counter that is too high":          {update: put(counters, "s", count(8)), want: "the service paid for 8 links, and there are 7"},
+		"a counter that is too low":           {update: put(counters, "s", count(6)), want: "the service paid for 6 links, and there are 7", doubt: true},
 		"a client's counter that is too low":  {update: clientPaidFor(1), want: "the client", doubt: true},
 		"a client's counter that is too high": {update: clientPaidFor(9), want: "paid for 9 links"},
-		"a network's counter too many":        {update: put(counters, "n0123456789abcdef", count(1)), want: "all networks together paid for 6 links, and there are 5"},
-		"a counter of seven bytes":            {update: put(counters, "s", count(6)[1:]), want: "has 7 bytes, not 8"},
+		"a network's counter too many":        {update: put(counters, "n0123456789abcdef", count(1)), want: "all networks together paid for 7 links, and there are 6"},
+		"a counter of seven bytes":            {update: put(counters, "s", count(7)[1:]), want: "has 7 bytes, not 8"},
 		"a negative counter":                  {update: put(counters, "s", count(1<<63)), want: "holds -9223372036854775808"},
 		"a counter of no level":               {update: put(counters, "x", count(1)), want: "of no level"},
 		"no counters":                         {update: edit("days/2026-11-29", func(b *bbolt.Bucket) error { return b.DeleteBucket([]byte("counters")) }), want: `the bucket "counters" of 2026-11-29 is missing`},
@@ -172,7 +178,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"a short secret":                      {update: put("days/2026-11-29", "secret", []byte("short")), want: "has 5 bytes, not 32"},
 		"no newest day":                       {update: edit("days", func(b *bbolt.Bucket) error { return b.DeleteBucket([]byte("2026-11-29")) }), want: "nothing more can be counted"},
 		"a newest day that is none":           {update: put("meta", "newest", []byte("soon")), want: "the newest day"},
-		"counters of a day that is none":      {update: edit("days", func(b *bbolt.Bucket) error { _, err := b.CreateBucket([]byte("soon")); return err }), want: `day label "soon"`},
+		"counters of a day that is none":      {update: edit("days", func(b *bbolt.Bucket) error { _, err := b.CreateBucket([]byte("soon")); return err }), want: `"soon" is the label of no hour`},
 		"a short key of slugs":                {update: put("meta", "slug key", []byte("short")), want: "the key of its slugs"},
 		"another key of slugs":                {update: put("meta", "slug key", []byte("0123456789abcdef")), want: "it is that of"},
 		"reserved slugs that are no number":   {update: put("meta", "slug reserved", []byte("x")), want: "its reserved slugs"},
@@ -189,6 +195,13 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"an audit line that is gone":          {update: remove("audit", string(count(2))), want: "audit line 3 comes in the place of line 2"},
 		"the last audit line is gone":         {update: remove("audit", string(count(3))), want: "ends at line 2, and 3 were written"},
 		"an audit line that cannot be read":   {update: put("audit", string(count(2)), []byte("?")), want: "audit line 0000000000000002"},
+		"an answer that cannot be read":       {update: put("answers", "2026-11-290123456789abcdef", []byte("?")), want: "answer under the key 323032362d31312d3239"},
+		"an answer of no day":                 {update: put("answers", "2026-11-31abcdef0123456789", nil), want: `day label "2026-11-31"`},
+		"an answer without an id":             {update: put("answers", "2026-11-29", nil), want: "is no day and id"},
+		"a reservation that cannot be read":   {update: put("reservations/ids", "pending", []byte("?")), want: `reservation "pending"`},
+		"a reservation that is gone":          {update: remove("reservations/ids", "settled"), want: `reservation "settled" is due and missing`},
+		"a hold that is gone":                 {update: put(counters, "\x05money", count(1)), want: "0 are held at level money of 2026-11-29, and reservations hold 2"},
+		"a hold that nobody has":              {update: put(counters, "\x05money", append(count(1), count(3)...)), want: "3 are held at level money of 2026-11-29, and reservations hold 2"},
 		"a bucket that nobody knows":          {update: func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("x")); return err }, want: `the bucket "x" is not known`, doubt: true},
 	} {
 		t.Run(name, func(t *testing.T) {

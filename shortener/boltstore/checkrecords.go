@@ -210,3 +210,18 @@ func (c *checker) history(bucket *bbolt.Bucket) error {
 		return nil
 	})
 }
+
+func (c *checker) answers(bucket *bbolt.Bucket) error {
+	return bucket.ForEach(func(key, raw []byte) error {
+		ref, err := refOf(key)
+		if err == nil {
+			_, err = decodeAnswer(ref, raw)
+		}
+		if err != nil {
+			c.problem("answer under the key %x: %v", key, err)
+			return nil
+		}
+		c.Answers++
+		return nil
+	})
+}

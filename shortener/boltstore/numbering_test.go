@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -258,9 +259,19 @@ func TestUpgradeFromFormat1(t *testing.T) {
 	}
 }
 
-// To format 2 nothing was new but API keys, so its links are left as they are.
-func TestUpgradeFromFormat2(t *testing.T) {
+// In formats 2 and 3 something was missing and nothing was otherwise, so their links
+// are left as they are.
+func TestUpgradeOfTheFormatAlone(t *testing.T) {
 	t.Parallel()
+	for old := uint64(2); old < format; old++ {
+		t.Run(fmt.Sprint("format ", old), func(t *testing.T) {
+			t.Parallel()
+			upgradeOfTheFormatAlone(t, old)
+		})
+	}
+}
+
+func upgradeOfTheFormatAlone(t *testing.T, old uint64) {
 	path := filepath.Join(t.TempDir(), "snip.db")
 	s, err := Open(path, Options{})
 	if err != nil {
@@ -292,7 +303,7 @@ func TestUpgradeFromFormat2(t *testing.T) {
 		}
 		return found
 	}
-	formatIs(func(meta *bbolt.Bucket) error { return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, 2)) })
+	formatIs(func(meta *bbolt.Bucket) error { return meta.Put(formatKey, binary.BigEndian.AppendUint64(nil, old)) })
 	if got, err := s.Get(t.Context(), link.Slug); err != nil || got != link {
 		t.Errorf("%+v, %v, want %+v", got, err, link)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,13 @@ func TestReadOnlyFile(t *testing.T) {
 		},
 	})
 	mustCreate(t, s, noon, 1, "before")
+	mustReserve(t, s, "pending")
+	service, who := newService(s), quota.ClientOf(netip.MustParseAddr("192.0.2.1"))
+	n := shortener.NewLink{URL: "https://example.org/", Slug: "answered"}
+	made, err := service.Create(t.Context(), who, n, "0123456789abcdef")
+	if err != nil {
+		t.Fatal(err)
+	}
 	refused := creation(t, s, noon, 1, "refused")
 
 	readOnly.Store(true)
@@ -79,12 +87,17 @@ func TestReadOnlyFile(t *testing.T) {
 	for range 100 {
 		wantRefusing(t, s, refused, "before")
 	}
-	wantCounted(t, s, "2026-11-29", 1)
+	wantNothingReserved(t, s, "pending")
+	if again, err := service.Create(t.Context(), who, n, "0123456789abcdef"); err != nil || again.Token != made.Token {
+		t.Errorf("a replay while nothing can be written: %+v, %v", again, err)
+	}
+	wantCounted(t, s, "2026-11-29", 2)
 
 	readOnly.Store(false)
 	log.wait(t, saidRecovery)
 	mustCreate(t, s, noon, 1, "after")
-	wantCounted(t, s, "2026-11-29", 2)
+	wantCounted(t, s, "2026-11-29", 3)
+	wantHeld(t, s, quota.Count{Held: 2})
 	if err := s.Ready(t.Context(), "2026-11-29"); err != nil {
 		t.Errorf("after recovery: %v", err)
 	}

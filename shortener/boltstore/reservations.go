@@ -13,8 +13,8 @@ import (
 	"snip/shortener"
 )
 
-// errSettled rolls back what would change nothing: the first outcome stands.
-var errSettled = errors.New("settled already")
+// errUnchanged says that an operation has nothing to write: the first outcome stands.
+var errUnchanged = errors.New("nothing has changed")
 
 // Reserve implements [shortener.Store].
 func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (stored quota.Reservation, already bool, err error) {
@@ -23,16 +23,24 @@ func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (stored quota.
 		stored, already, err = boltquota.Reserve(tx, r)
 		switch {
 		case err == nil && already:
-			return errSettled
+			return errUnchanged
 		case err == nil || decided(err) || errors.Is(err, quota.ErrInvalidReservation):
 			return err
 		}
 		return torn(err)
 	})
-	if errors.Is(err, errSettled) {
-		err = nil
+	if err = changed(err); err != nil {
+		return quota.Reservation{}, false, err
 	}
-	return stored, already, uncounted(err)
+	return stored, already, nil
+}
+
+// changed is the error of an operation that may have had nothing to change.
+func changed(err error) error {
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return uncounted(err)
 }
 
 // Commit implements [shortener.Store].
@@ -63,14 +71,14 @@ func (s *Store) settleReservation(ctx context.Context, id string, at time.Time, 
 			return torn(err)
 		}
 		if before.State != quota.Pending {
-			return errSettled
+			return errUnchanged
 		}
 		return torn(putReservationNotice(tx, settled, counts, at))
 	})
-	if errors.Is(err, errSettled) {
-		err = nil
+	if err = changed(err); err != nil {
+		return quota.Reservation{}, err // what the writer may still be at is left alone
 	}
-	return settled, uncounted(err)
+	return settled, nil
 }
 
 func putReservationNotice(tx *bbolt.Tx, r quota.Reservation, counts []quota.Count, at time.Time) error {
@@ -86,18 +94,21 @@ func putReservationNotice(tx *bbolt.Tx, r quota.Reservation, counts []quota.Coun
 
 // SettleExpired implements [shortener.Store].
 func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error) {
-	err = s.submitLesser(ctx, func(tx *bbolt.Tx) error {
-		var err error
+	var unreadable error
+	err = s.submitLesser(ctx, func(tx *bbolt.Tx) (err error) {
 		more, err = boltquota.SettleExpired(tx, now, n, func(r quota.Reservation, counts []quota.Count) error {
 			return putReservationNotice(tx, r, counts, now)
 		})
+		if errors.Is(err, quota.ErrCannotCount) { // some are left as they are, the others are settled
+			unreadable, err = err, nil
+		}
 		if err == nil && !more {
-			return errSettled
+			return errUnchanged
 		}
 		return torn(err)
 	}, nil)
-	if errors.Is(err, errSettled) {
-		err = nil
+	if err = changed(err); err != nil {
+		return false, err
 	}
-	return more, uncounted(err)
+	return more, uncounted(unreadable)
 }

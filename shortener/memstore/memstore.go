@@ -119,7 +119,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 	}
 	s.putCounts(c.Charges, counts)
 	if c.Answer != nil {
-		s.answers[c.Answer.AnswerRef] = *c.Answer
+		s.answers[c.Answer.AnswerRef] = ownAnswer(*c.Answer)
 	}
 	for _, link := range c.Links {
 		s.links[link.Slug] = link
@@ -151,7 +151,7 @@ func (s *Store) sweep() error {
 		return err
 	}
 	for c := range s.counts {
-		if w, err := quota.ParseWindow(c.Period); err != nil || !w.End.After(kept.Start) {
+		if w, err := quota.ParseWindow(c.Period); err == nil && !w.End.After(kept.Start) {
 			delete(s.counts, c)
 		}
 	}

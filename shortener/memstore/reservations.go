@@ -27,7 +27,7 @@ func (s *Store) putCounts(charges []quota.Charge, counts []quota.Count) {
 func (s *Store) replay(c shortener.Creation) (shortener.Answer, bool) {
 	for _, ref := range c.Replays {
 		if a, ok := s.answers[ref]; ok && c.Answer != nil && a.Holds(c.Answer.At) {
-			return a, true
+			return ownAnswer(a), true
 		}
 	}
 	return shortener.Answer{}, false
@@ -39,7 +39,7 @@ func (s *Store) Answer(ctx context.Context, refs []shortener.AnswerRef) (shorten
 	defer s.mu.Unlock()
 	for _, ref := range refs {
 		if a, ok := s.answers[ref]; ok {
-			return a, nil
+			return ownAnswer(a), nil
 		}
 	}
 	return shortener.Answer{}, shortener.ErrNotFound
@@ -123,7 +123,7 @@ func (s *Store) settle(ctx context.Context, id string, at time.Time, become func
 	counts := s.countsOf(r.Charges)
 	for i, c := range r.Charges {
 		if _, there := s.counts[c.Counter]; !there { // its window was swept
-			counts[i].Held = c.Cost
+			counts[i] = quota.Count{Held: c.Cost}
 		}
 	}
 	settled, after, err := become(r, counts)
@@ -142,6 +142,12 @@ func (s *Store) settle(ctx context.Context, id string, at time.Time, become func
 		}
 	}
 	return ownReservation(settled), nil
+}
+
+// ownAnswer shares no memory with the one given.
+func ownAnswer(a shortener.Answer) shortener.Answer {
+	a.Sealed = slices.Clone(a.Sealed)
+	return a
 }
 
 // ownReservation shares no memory with the one given.

@@ -16,26 +16,50 @@ import (
 // it counts, as a read beside the transaction would.
 type outside struct{ *memstore.Store }
 
-func (s outside) Create(ctx context.Context, c shortener.Creation) error {
-	counters := make([]quota.Counter, len(c.Charges))
-	for i, charge := range c.Charges {
+func (s outside) Create(ctx context.Context, c shortener.Creation) (err error) {
+	if c.Charges, err = s.decide(ctx, c.Charges); err != nil {
+		return err
+	}
+	return s.Store.Create(ctx, c)
+}
+
+func (s outside) Reserve(ctx context.Context, r quota.Reservation) (_ quota.Reservation, _ bool, err error) {
+	if r.Charges, err = s.decide(ctx, r.Charges); err != nil {
+		return r, false, err
+	}
+	return s.Store.Reserve(ctx, r)
+}
+
+// decide returns charges that are not compared any more.
+func (s outside) decide(ctx context.Context, charges []quota.Charge) ([]quota.Charge, error) {
+	counters := make([]quota.Counter, len(charges))
+	for i, charge := range charges {
 		counters[i] = charge.Counter
 	}
 	counts, err := s.Counts(ctx, counters)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := quota.Decide(c.Charges, quota.Taken(counts)); err != nil {
-		return err
+	if _, err := quota.Decide(charges, quota.Taken(counts)); err != nil {
+		return nil, err
 	}
 	runtime.Gosched()
-	unlimited := make([]quota.Charge, len(c.Charges))
-	for i, charge := range c.Charges {
+	unlimited := make([]quota.Charge, len(charges))
+	for i, charge := range charges {
 		charge.Max, charge.Reserved = math.MaxInt64, 0
 		unlimited[i] = charge
 	}
-	c.Charges = unlimited
-	return s.Store.Create(ctx, c)
+	return unlimited, nil
+}
+
+// forgetful says of what is committed that it was released, when asked to do that
+// after all.
+type forgetful struct{ *memstore.Store }
+
+func (s forgetful) Release(ctx context.Context, id string) (quota.Reservation, error) {
+	r, err := s.Store.Release(ctx, id)
+	r.State = quota.Released
+	return r, err
 }
 
 // early answers before it has stored, which it does when the next one comes.
@@ -112,6 +136,26 @@ func TestBrokenStores(t *testing.T) {
 			const most = 1000 // histories; some of these faults need luck to show
 			for n := range most {
 				if err := linear(t, []shortener.Store{broken}, noon.AddDate(0, 0, n)); err != nil {
+					t.Logf("found in history %d", n+1)
+					return
+				}
+			}
+			t.Errorf("%d histories did not show it", most)
+		})
+	}
+}
+
+func TestBrokenReservations(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]shortener.Store{
+		"limits are compared outside the lock": outside{memstore.New()},
+		"a release comes after a commit":       forgetful{memstore.New()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const most = 1000 // histories
+			for n := range most {
+				if err := linearHolds([]shortener.Store{broken}, n); err != nil {
 					t.Logf("found in history %d", n+1)
 					return
 				}

@@ -80,35 +80,37 @@ func testLinear(t *testing.T, stores []shortener.Store) {
 // linear records a history of the day and returns an error that shows it when
 // there is no order which explains it. A picture is kept as the test's artifact.
 func linear(t testing.TB, stores []shortener.Store, now time.Time) error {
-	history, err := record(stores, now)
+	day := quota.DayOf(now)
+	secret, err := stores[0].EnsureSecret(context.Background(), day.Label)
 	if err != nil {
 		return err
 	}
+	history := record(stores, func(name string) call { return anyCall(day, now, secret, name) }, send)
 	result, info := porcupine.CheckOperationsVerbose(linearModel, history, linearPatience)
 	if result == porcupine.Ok {
 		return nil
 	}
-	picture := filepath.Join(t.ArtifactDir(), quota.DayOf(now).Label+".html")
+	picture := filepath.Join(t.ArtifactDir(), day.Label+".html")
 	if err := porcupine.VisualizePath(linearModel, info, picture); err != nil {
 		picture = err.Error()
 	}
+	return fmt.Errorf("no order explains the answers: the check says %s; picture (kept with -artifacts): %s%s", result, picture, inOrder(history))
+}
+
+// inOrder is a history as text, in the order of its calls.
+func inOrder(history []porcupine.Operation) string {
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	var text strings.Builder
 	for _, op := range history {
 		fmt.Fprintf(&text, "\n  %3d-%-3d %d %v: %v", op.Call, op.Return, op.ClientId, op.Input, op.Output)
 	}
-	return fmt.Errorf("no order explains the answers: the check says %s; picture (kept with -artifacts): %s%s", result, picture, &text)
+	return text.String()
 }
 
-// record lets workers make random calls at once, each through a handle of its
+// record lets workers send random calls at once, each through a handle of its
 // own, and returns what was called, what was answered, and in which order as seen
-// from outside.
-func record(stores []shortener.Store, now time.Time) ([]porcupine.Operation, error) {
-	day := quota.DayOf(now)
-	secret, err := stores[0].EnsureSecret(context.Background(), day.Label)
-	if err != nil {
-		return nil, err
-	}
+// from outside. The names of calls differ.
+func record[C any](stores []shortener.Store, anyCall func(name string) C, send func(C, shortener.Store) string) []porcupine.Operation {
 	var (
 		clock     atomic.Int64 // of events, so no two are at the same time
 		histories [linearWorkers][]porcupine.Operation
@@ -119,7 +121,7 @@ func record(stores []shortener.Store, now time.Time) ([]porcupine.Operation, err
 		wg.Go(func() {
 			<-start
 			for n := range linearCalls {
-				c := anyCall(day, now, secret, fmt.Sprintf("%d-%d", worker, n))
+				c := anyCall(fmt.Sprintf("%d-%d", worker, n))
 				op := porcupine.Operation{ClientId: worker, Input: c, Call: clock.Add(1)}
 				op.Output = send(c, stores[worker%len(stores)])
 				op.Return = clock.Add(1)
@@ -135,7 +137,7 @@ func record(stores []shortener.Store, now time.Time) ([]porcupine.Operation, err
 			history[i].Return = clock.Load() + 1
 		}
 	}
-	return history, nil
+	return history
 }
 
 // anyCall returns a random call on one of three clients in two networks, with
@@ -168,11 +170,22 @@ func anyCall(day quota.Window, now time.Time, secret quota.Secret, name string) 
 // send returns the store's answer to the call. Of some creations the answer is
 // lost on its way; others are withdrawn before or while they are under way.
 func send(c call, s shortener.Store) string {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	if len(c.creation.Links) == 0 {
-		return c.on(ctx, s)
+		return c.on(context.Background(), s)
 	}
+	ctx, cancel, lost := fate()
+	defer cancel()
+	err := s.Create(ctx, c.creation)
+	if lost || errors.Is(err, shortener.ErrUnavailable) {
+		return unknown
+	}
+	return kind(err)
+}
+
+// fate is what becomes of a request: a context that may end before it or while it is
+// under way, and whether its answer is lost.
+func fate() (ctx context.Context, cancel func(), lost bool) {
+	ctx, cancel = context.WithCancel(context.Background())
 	chance := rand.IntN(10)
 	switch chance {
 	case 0:
@@ -180,9 +193,5 @@ func send(c call, s shortener.Store) string {
 	case 1:
 		go cancel()
 	}
-	err := s.Create(ctx, c.creation)
-	if chance == 2 || errors.Is(err, shortener.ErrUnavailable) {
-		return unknown
-	}
-	return kind(err)
+	return ctx, cancel, chance == 2
 }

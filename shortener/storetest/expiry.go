@@ -1,0 +1,167 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"snip/quota"
+	"snip/shortener"
+)
+
+func testExpiry(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	paid, own := charge("paid", 10, 100), charge("own", 10, 100)
+	a.reserve(demand("call", paid))
+	work := demand("work", own)
+	work.OnExpiry = quota.Released
+	a.reserve(work)
+	a.reserve(demand("answered", paid))
+	a.commit("answered", 1)
+	later := demand("later", paid)
+	later.ExpiresAt = soon.Add(time.Microsecond)
+	a.reserve(later)
+
+	a.settle(soon.Add(-time.Microsecond))
+	a.want([]quota.Charge{paid, own}, quota.Count{Used: 1, Held: 20}, quota.Count{Held: 10})
+	a.store = stores[len(stores)-1]
+	a.settle(soon)
+	a.want([]quota.Charge{paid, own}, quota.Count{Used: 11, Held: 10}, quota.Count{})
+	// Whoever comes back with the outcome after all is told what became of it.
+	if r := a.commit("call", 2); r.State != quota.Committed || r.Actual[0] != 10 {
+		t.Errorf("the call became %+v, want it charged in full", r)
+	}
+	if r := a.commit("work", 2); r.State != quota.Released {
+		t.Errorf("the work became %+v, want it released", r)
+	}
+	if r := a.release("later"); r.State != quota.Released {
+		t.Errorf("what had not expired became %+v", r)
+	}
+	a.want([]quota.Charge{paid, own}, quota.Count{Used: 11}, quota.Count{})
+
+	// They are forgotten a day after their windows have ended, and no earlier.
+	forgotten := quota.DayOf(noon).End.AddDate(0, 0, 1)
+	a.settle(forgotten.Add(-time.Microsecond))
+	a.commit("call", 2)
+	a.settle(forgotten)
+	for _, id := range []string{"call", "work", "answered", "later"} {
+		if _, err := a.store.Commit(t.Context(), id, nil, noon); !errors.Is(err, quota.ErrNoReservation) {
+			t.Errorf("%s, long ago: got error %v, want ErrNoReservation", id, err)
+		}
+	}
+	a.want([]quota.Charge{paid, own}, quota.Count{Used: 11}, quota.Count{})
+}
+
+func testSettleSome(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	c := charge("budget", 1, 100)
+	const all, atMost = 10, 3
+	for i := range all {
+		a.reserve(demand(fmt.Sprint("call ", i), c))
+	}
+	settled := int64(0)
+	for more, rounds := true, 0; more; rounds++ {
+		var err error
+		if more, err = a.store.SettleExpired(t.Context(), soon, atMost); err != nil || rounds > all {
+			t.Fatalf("round %d: %v", rounds, err)
+		}
+		before := settled
+		settled = a.counts([]quota.Charge{c})[0].Used
+		if settled-before > atMost {
+			t.Errorf("round %d settled %d, want at most %d", rounds, settled-before, atMost)
+		}
+		if settled < all && !more {
+			t.Errorf("%d of %d are settled, and it says that there is no more", settled, all)
+		}
+	}
+	a.want([]quota.Charge{c}, quota.Count{Used: all})
+	if more, err := a.store.SettleExpired(t.Context(), soon, atMost); more || err != nil {
+		t.Errorf("with nothing to do: more %v, %v", more, err)
+	}
+}
+
+// testSweptWindow settles reservations whose day has been swept meanwhile.
+func testSweptWindow(t *testing.T, stores []shortener.Store) {
+	a, m := account{t, stores[0]}, maker{t, stores[0], policy}
+	day, month := charge("budget", 10, 100), charge("budget", 10, 100)
+	w := quota.MonthOf(noon)
+	month.Counter.Period, month.ResetAt = w.Label, w.End
+	for _, id := range []string{"commit", "release", "expire"} {
+		r := demand(id, month, day)
+		r.ExpiresAt = noon.AddDate(0, 1, 1)
+		a.reserve(r)
+	}
+	if err := m.create(host(1, 1), noon.AddDate(0, 0, 1), "next-day"); err != nil {
+		t.Fatal(err)
+	}
+	a.want([]quota.Charge{month, day}, quota.Count{Held: 30}, quota.Count{Held: 30}) // a clock may come back to it
+	if err := m.create(host(1, 1), noon.AddDate(0, 1, 0), "next-month"); err != nil {
+		t.Fatal(err)
+	}
+	// The month may have ended, and is kept or not; the day is gone by some time.
+	for _, want := range []struct {
+		settle func()
+		id     string
+		state  quota.State
+	}{
+		{func() { a.commit("commit", 4, 4) }, "commit", quota.Committed},
+		{func() { a.release("release") }, "release", quota.Released},
+		{func() { a.settle(noon.AddDate(0, 1, 1)) }, "expire", quota.Committed},
+	} {
+		want.settle()
+		if r := a.release(want.id); r.State != want.state {
+			t.Errorf("%s became %+v", want.id, r)
+		}
+	}
+	if counts := a.counts([]quota.Charge{month, day}); counts[0].Held != 0 || counts[1].Held != 0 {
+		t.Errorf("%+v are held by nothing", counts)
+	}
+}
+
+func testExpiredOverrun(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	c := charge("budget", 5, 10)
+	early := demand("never answered", c)
+	early.ExpiresAt = noon
+	a.reserve(early)
+	a.reserve(demand("costly", c))
+	a.commit("costly", 10) // which leaves no room for what is held beside it
+	if notices, err := a.store.Notices(t.Context(), 10); len(notices) > 0 || err != nil {
+		t.Errorf("before the maximum was passed: %+v, %v", notices, err)
+	}
+	a.settle(noon)
+	a.want([]quota.Charge{c}, quota.Count{Used: 15})
+	wantOverruns(t, stores, "More was paid than reserved: 15 of 10 are used at level budget until 2026-11-30T00:00:00Z.")
+}
+
+// testRestartedHold opens the data again between the steps, where that can be done.
+func testRestartedHold(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	restart := func() {
+		t.Helper()
+		if handle, ok := stores[0].(Restarter); ok {
+			if err := handle.Restart(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := five(3)
+	a.reserve(demand("call", all...))
+	restart()
+	held := quota.Count{Held: 3}
+	a.want(all, held, held, held, held, held)
+	if _, already, err := a.store.Reserve(t.Context(), demand("call", all...)); !already || err != nil {
+		t.Errorf("reserving again: already %v, %v", already, err)
+	}
+	a.commit("call", 1, 2, 3, 4, 5)
+	restart()
+	if r := a.commit("call"); fmt.Sprint(r.Actual) != "[1 2 3 4 5]" {
+		t.Errorf("committed %d", r.Actual)
+	}
+	a.reserve(demand("lost", all...))
+	restart()
+	a.settle(soon) // what a start does
+	used := func(n int64) quota.Count { return quota.Count{Used: n} }
+	a.want(all, used(4), used(5), used(6), used(7), used(8))
+}
