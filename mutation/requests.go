@@ -12,7 +12,8 @@ func requests() []mutant {
 		shown   = "web/authorization.go"
 
 		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait, who: who}}\n\t}\n"
-		read      = "\twanted, typed, err := readNewLink(w, r)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true, typed: typed}\n\t}\n"
+		keyed     = "\tkey, err := idempotencyKey(r.Header)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true}\n\t}\n"
+		read      = "\tb, err := readWanted(w, r)\n"
 	)
 	return []mutant{
 		{fault: "the clock is read twice in a creation", file: making, test: "TestMidnightWithinACreation",
@@ -31,7 +32,17 @@ func requests() []mutant {
 			from: "for range slugAttempts {", to: "for range 1000 * slugAttempts {"},
 
 		{fault: "the throttle comes after the body", file: create, test: "TestThrottleTouchesNeitherBodyNorStore",
-			from: throttled + read, to: read + throttled},
+			from: throttled + keyed + read, to: read + throttled + keyed},
+		{fault: "the throttle comes after the Idempotency-Key", file: create, test: "TestThrottledListIsNotRead",
+			from: throttled + keyed, to: keyed + throttled},
+		{fault: "an Idempotency-Key is not handed on", file: create, test: "TestReplay",
+			from: "key, err := idempotencyKey(r.Header)", to: "_, err = idempotencyKey(r.Header)\n\tvar key shortener.IdempotencyKey"},
+		{fault: "a key beyond its bounds is one", file: "web/idempotency.go", test: "TestIdempotencyKeyHeader",
+			from: "len(key) < minIdempotencyKey || len(key) > maxIdempotencyKey || ", to: ""},
+		{fault: "a list of any length is read", file: "web/batch.go", test: "TestRefusedLists",
+			from: "if len(b.links) == shortener.MaxBatch {", to: "if false {"},
+		{fault: "items that could not be read are left out", file: create, test: "TestWrongItems",
+			from: "\tcase b.faults != nil:\n", to: "\tcase len(b.faults) == len(b.links):\n"},
 		{fault: "the throttle is forgotten", file: create, test: "TestOrderOfChecks",
 			from: "s.throttle.Allow(who); !ok {", to: "s.throttle.Allow(who); !ok && false {"},
 		{fault: "a page of another site may create", file: create, test: "TestForeignPages",

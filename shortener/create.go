@@ -60,6 +60,16 @@ func (s *Service) CreateBatch(ctx context.Context, who quota.Client, links []New
 	return s.counted(ctx, who, demand{links: links, key: key, batch: true})
 }
 
+// Invalid returns what is wrong with the links of a batch by themselves, in their
+// order, and makes none.
+func (s *Service) Invalid(links []NewLink) []ItemError {
+	_, err := s.parse(demand{links: links}, s.instant())
+	if batch, ok := errors.AsType[*BatchError](err); ok {
+		return batch.Items
+	}
+	return nil
+}
+
 // demand is what is made in one decision.
 type demand struct {
 	links []NewLink

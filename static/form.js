@@ -3,8 +3,27 @@
 
 const form = $('new'), url = $('url'), end = $('expires_at'), key = $('key');
 let timer;
+let again; // the Idempotency-Key of all tries with the form as it is
 
-function made(link) {
+// made shows a link that was made, or a table of several, and keeps them.
+function made(answer, lists) {
+  const links = [].concat(answer).map((link) => (
+    {slug: link.slug, short_url: link.short_url, url: link.url, token: link.manage_token, created_at: link.created_at}));
+  $('made').replaceChildren(lists ? lists.table(links) : card(answer, links[0]));
+  keepLinks([...links, ...keptLinks()]);
+  list();
+  for (const field of form.querySelectorAll('[name]')) { // the key has none, and stays
+    if (field.type === 'checkbox') field.checked = false;
+    else field.value = '';
+  }
+  edited();
+  $('more').open = false;
+  const first = $('made').querySelector('input, button');
+  first.focus();
+  first.select?.();
+}
+
+function card(link, kept) {
   const card = $('card').content.cloneNode(true);
   const at = (selector) => card.querySelector(selector);
   at('input').value = link.short_url;
@@ -14,41 +33,45 @@ function made(link) {
   if (link.expires_at) show(at('time'), new Date(link.expires_at));
   at('.visits').hidden = !link.max_visits;
   at('.visits b').textContent = link.max_visits;
-  const kept = {slug: link.slug, short_url: link.short_url, url: link.url, token: link.manage_token, created_at: link.created_at};
   at('.manage').href = manageURL(kept);
   at('.qr').src = pictureURL(kept);
   offerCopy(card);
-  $('made').replaceChildren(card);
-  keepLinks([kept, ...keptLinks()]);
-  list();
-  for (const field of form.querySelectorAll('input[name]')) { // the key has none, and stays
-    if (field.type === 'checkbox') field.checked = false;
-    else field.value = '';
-  }
-  $('more').open = false;
-  const short = $('made').querySelector('input');
-  short.focus();
-  short.select();
+  return card;
 }
+
+// edited makes another demand of the form, and the field as high as it has lines,
+// where the browser does not.
+function edited() {
+  again = null;
+  url.rows = url.value.split('\n').length;
+}
+
+// randomKey is 128 bits, also without TLS, where browsers have no randomUUID.
+const randomKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-').padEnd(16, '0');
 
 function clear() {
   clearTimeout(timer);
   absolve();
   $('problem').hidden = true;
-  url.setAttribute('aria-describedby', 'allowance');
+  url.setAttribute('aria-describedby', 'list allowance');
 }
 
 // refuse shows a problem.
-function refuse(problem, headers) {
+function refuse(problem, headers, lists) {
   if (blame(problem)) return;
   const limited = problem.code === 'rate_limited';
   const faulty = problem.field === 'url';
+  const {errors} = problem;
   $('detail').textContent = faulty ? reason(problem, $('detail')) : problem.detail;
-  $('detail').hidden = limited;
+  $('detail').hidden = limited || errors;
+  $('wrong').hidden = !errors;
+  if (errors) lists.wrong(errors, url.value);
   $('limited').hidden = !limited;
+  $('fewer').hidden = !lists?.fewer(headers, url.value);
+  $('none').hidden = !$('fewer').hidden;
   if (limited) wait(Number(headers.get('Retry-After')), Date.parse(headers.get('Date')) || Date.now());
   $('problem').hidden = false;
-  url.setAttribute('aria-describedby', 'problem allowance');
+  url.setAttribute('aria-describedby', 'problem list allowance');
   if (faulty) {
     url.ariaInvalid = 'true';
     url.focus();
@@ -75,13 +98,25 @@ function wholeMinute(ms) {
   return new Date(Math.ceil((ms - 1000) / 60_000) * 60_000);
 }
 
+// send tries twice where no answer comes.
 async function send() {
-  const body = new URLSearchParams(new FormData(form));
+  let lists;
+  try {
+    if (url.value.trim().includes('\n')) lists = await import('./list.js');
+  } catch {
+    return refuse({detail: say('no_answer.link')});
+  }
+  const body = new FormData(form);
   body.set('expires_at', instantIn(end) ?? '');
-  const {link, problem, headers} = await call(form.action, {method: 'POST', body, headers: showKey()}, say('no_answer.link'));
-  if (link) made(link);
+  again ??= randomKey();
+  const init = {method: 'POST', body, headers: {'Idempotency-Key': again, ...showKey()}};
+  const ask = () => call(form.action, init, say('no_answer.link'));
+  let answer = await ask();
+  if (!answer.link && !answer.headers) answer = await ask();
+  const {link, problem, headers} = answer;
+  if (link) made(link, lists);
   else if (key && problem.code === 'unauthorized') refuseKey();
-  else refuse(problem, headers);
+  else refuse(problem, headers, lists);
 }
 
 // showKey is the header for the key that was typed, where one is asked for. What
@@ -129,14 +164,6 @@ function list() {
   }));
 }
 
-function download() {
-  const file = document.createElement('a');
-  file.href = URL.createObjectURL(new Blob([JSON.stringify(keptLinks(), null, 2), '\n'], {type: 'application/json'}));
-  file.download = 'snip-links.json';
-  file.click();
-  setTimeout(() => URL.revokeObjectURL(file.href), 60_000); // some browsers read it later
-}
-
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
   if (form.ariaBusy === 'true') return;
@@ -147,6 +174,14 @@ form.addEventListener('submit', async (event) => {
   form.ariaBusy = null;
   await refresh();
 });
+form.addEventListener('input', edited);
+// Enter sends, as in a field of one line, but not where it ends a composition (229
+// in Safari).
+url.addEventListener('keydown', (event) => {
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
 // Browsers cannot point at a field that is folded away.
 form.addEventListener('invalid', ({target}) => { $('more').open ||= $('more').contains(target); }, {capture: true});
 document.addEventListener('visibilitychange', () => {
@@ -154,7 +189,7 @@ document.addEventListener('visibilitychange', () => {
 });
 addEventListener('storage', list);
 addEventListener('pageshow', (event) => { if (event.persisted) list(); });
-$('export').addEventListener('click', download);
+$('export').addEventListener('click', async () => (await import('./list.js')).save('snip-links.json', 'application/json', `${JSON.stringify(keptLinks(), null, 2)}\n`));
 onceConfirmed($('forget'), $('forgetting'), () => {
   keepLinks([]);
   list();

@@ -51,18 +51,12 @@ function instantIn(field) {
 
 // copy falls back to a selection: browsers offer no clipboard to a page that is
 // served without TLS from anywhere but this very machine.
-async function copy(button) {
-  const short = button.closest('.row, li').querySelector('input, .short');
+async function copy(button, text, select) {
   let copied = true;
   try {
-    await navigator.clipboard.writeText(short.value ?? short.textContent);
+    await navigator.clipboard.writeText(text);
   } catch {
-    if (short.select) {
-      short.focus();
-      short.select();
-    } else {
-      getSelection().selectAllChildren(short);
-    }
+    select();
     copied = document.execCommand('copy');
   }
   button.textContent = copied ? say('button.copied') : say('button.selected');
@@ -70,8 +64,16 @@ async function copy(button) {
 
 function offerCopy(root) {
   for (const button of root.querySelectorAll('.copy')) {
+    const short = button.closest('.row, li').querySelector('input, .short');
     button.hidden = false;
-    button.addEventListener('click', () => copy(button));
+    button.addEventListener('click', () => copy(button, short.value ?? short.textContent, () => {
+      if (short.select) {
+        short.focus();
+        short.select();
+      } else {
+        getSelection().selectAllChildren(short);
+      }
+    }));
   }
 }
 
@@ -92,7 +94,7 @@ async function call(url, init, noAnswer) {
     answer = response.status === 204 ? {} : await response.json();
   } catch { /* not ours, as below */ }
   const {headers} = response;
-  if (response.ok && (response.status === 204 || answer?.short_url)) return {link: answer};
+  if (response.ok && (response.status === 204 || (answer?.[0] ?? answer)?.short_url)) return {link: answer};
   if (!response.ok && typeof answer?.detail === 'string') return {problem: answer, headers};
   // Something between here and the service answered in its place.
   return {problem: {detail: say('no_answer.foreign', {Status: response.status})}, headers};

@@ -32,23 +32,37 @@ func TestBrowserAccessibility(t *testing.T) {
 		{page: "form of a private service, with a wrong key", private: true, open: func(v *tab, s *site) {
 			v.arrive(s.origin+"/", http.StatusOK)
 			v.fill("key", "wrong")
-			v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+			v.enter("https://example.org/")
 			v.wantFocus("#key[aria-invalid=true]")
 		}},
 		{page: "form with a wrong field, without script", open: withoutScript(func(v *tab, s *site) {
 			v.arrive(s.origin+"/", http.StatusOK)
 			v.do(chromedp.Click(chromedp.CSS("summary")))
 			v.fill("slug", "a b")
-			v.wantStatus(http.StatusBadRequest, chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+			v.fill("url", "https://example.org/")
+			v.wantStatus(http.StatusBadRequest, pressButton)
 		})},
 		{page: "form with a 429", open: func(v *tab, s *site) {
 			s.make(v.t, "https://example.org/")
 			v.arrive(s.origin+"/", http.StatusOK)
-			v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter), chromedp.WaitVisible(chromedp.ID("limited")))
+			v.enter("https://example.org/")
+			v.do(chromedp.WaitVisible(chromedp.ID("limited")))
 		}},
 		{page: "form with a link made", open: func(v *tab, s *site) {
 			v.makeByForm(s)
 			v.do(chromedp.WaitVisible(chromedp.ID("kept")))
+		}},
+		{page: "form with a list made", open: func(v *tab, s *site) {
+			v.arrive(s.origin+"/", http.StatusOK)
+			v.insert("url", longAddress+"\nhttps://example.org/")
+			v.pressEnter(kb.ModifierNone)
+			v.wantFocus("#made button")
+		}},
+		{page: "form with wrong lines", open: func(v *tab, s *site) {
+			v.arrive(s.origin+"/", http.StatusOK)
+			v.insert("url", longAddress+"\nftp:x\nhttps://a..b/")
+			v.pressEnter(kb.ModifierNone)
+			v.do(chromedp.WaitVisible(chromedp.ID("wrong")))
 		}},
 		{page: "form asking whether to forget", open: func(v *tab, s *site) {
 			v.makeByForm(s)
@@ -59,7 +73,12 @@ func TestBrowserAccessibility(t *testing.T) {
 			v.do(chromedp.Click(chromedp.CSS("summary")))
 			v.fill("max_visits", "3")
 			v.insert("url", longAddress)
-			v.wantStatus(http.StatusCreated, chromedp.KeyEvent(kb.Enter))
+			v.wantStatus(http.StatusCreated, pressButton)
+		})},
+		{page: "result of a list, without script", open: withoutScript(func(v *tab, s *site) {
+			v.arrive(s.origin+"/", http.StatusOK)
+			v.insert("url", longAddress+"\nhttps://example.org/")
+			v.wantStatus(http.StatusCreated, pressButton)
 		})},
 		{page: "preview", open: func(v *tab, s *site) {
 			v.arrive(s.make(v.t, "https://аpple.example/\u202egpj.exe"+longAddress)+"+", http.StatusOK)

@@ -119,7 +119,7 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 			if !errors.As(err, &refused) {
 				return s.pages.message(page, c, p)
 			}
-			v := formPage{Typed: refused.typed, Problem: p}
+			v := formPage{Typed: refused.typed, Problem: p, Lines: refused.lines}
 			if refused.read {
 				v.Allowance = s.allowance(r.Context(), refused.who)
 			}

@@ -34,7 +34,7 @@ func (s *server) cors(next http.Handler) http.Handler {
 		if from := r.Header["Origin"]; len(from) == 1 && slices.Contains(s.corsOrigins, from[0]) {
 			h := w.Header()
 			h.Set(allowOrigin, from[0])
-			h.Set(exposeHeaders, "Location, Retry-After")
+			h.Set(exposeHeaders, "Location, Retry-After, Quota-Remaining")
 		}
 		next.ServeHTTP(&originVaries{w}, r)
 	})

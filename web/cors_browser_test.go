@@ -100,7 +100,8 @@ func wantUsed(t *testing.T, api string, want int) {
 	}
 }
 
-const sendJSON = `{method: 'POST', headers: {'Content-Type': 'application/json', 'Idempotency-Key': 'a'}, body: '{"url":"https://example.org/fetched"}'}`
+// Each is a demand of its own.
+const sendJSON = `{method: 'POST', headers: {'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID()}, body: '{"url":"https://example.org/fetched"}'}`
 
 // A page of another port is a page of another origin, and Chromium does the asking.
 func TestBrowserCORS(t *testing.T) {

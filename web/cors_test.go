@@ -50,7 +50,7 @@ func TestCORSAnswers(t *testing.T) {
 		{"created as a page", nil, call{body: named, header: asPage}, 201, 403},
 		{"refused body", nil, call{body: `{"url":1}`, header: asJSON}, 400, 403},
 		{"refused as a page", nil, call{body: `{"url":1}`, header: asPage}, 400, 403},
-		{"unknown media type", nil, call{header: map[string]string{"Content-Type": "text/plain"}}, 415, 403},
+		{"unknown media type", nil, call{header: map[string]string{"Content-Type": "text/css"}}, 415, 403},
 		{"too large", nil, call{body: strings.Repeat(" ", maxBody+1), header: asJSON}, 413, 403},
 		{"throttled", func(s *site) { s.post(goodJSON) }, call{body: named, header: asJSON}, 429, 403},
 		{"store down", fault, call{body: named, header: asJSON}, 503, 403},
@@ -114,7 +114,7 @@ func wantCORS(t *testing.T, w *httptest.ResponseRecorder, status int, plain http
 	want.Set("Vary", strings.TrimPrefix(vary+", Origin", ", "))
 	if allowed != "" {
 		want.Set("Access-Control-Allow-Origin", allowed)
-		want.Set("Access-Control-Expose-Headers", "Location, Retry-After")
+		want.Set("Access-Control-Expose-Headers", "Location, Retry-After, Quota-Remaining")
 	}
 	if w.Code != status {
 		t.Errorf("origin %q: status %d, want %d", allowed, w.Code, status)
@@ -160,7 +160,7 @@ func TestPreflight(t *testing.T) {
 				"Access-Control-Allow-Origin":   {app},
 				"Access-Control-Allow-Methods":  {methods},
 				"Access-Control-Allow-Headers":  {"Content-Type, Authorization, Idempotency-Key"},
-				"Access-Control-Expose-Headers": {"Location, Retry-After"},
+				"Access-Control-Expose-Headers": {"Location, Retry-After, Quota-Remaining"},
 				"Access-Control-Max-Age":        {"86400"},
 				"Cache-Control":                 {"no-store"},
 				"Vary":                          {"Origin"},
@@ -224,7 +224,7 @@ func TestCORSOnAnUnreadBody(t *testing.T) {
 	c := wire{Conn: conn, in: bufio.NewReader(conn)}
 	c.send(t, "%sOrigin: %s\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 30\r\n\r\n", head, app)
 	h := c.answer(t, http.StatusTooManyRequests).Header
-	if h.Get(allowOrigin) != app || h.Get(exposeHeaders) != "Location, Retry-After" || h.Get("Vary") != "Accept, Accept-Language, Origin" {
+	if h.Get(allowOrigin) != app || h.Get(exposeHeaders) != "Location, Retry-After, Quota-Remaining" || h.Get("Vary") != "Accept, Accept-Language, Origin" {
 		t.Errorf("headers %v", h)
 	}
 	c.closed(t)

@@ -2,8 +2,11 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"snip/quota"
@@ -47,12 +50,13 @@ type refusedForm struct {
 	who   quota.Client
 	read  bool // whether the request got past the throttle and may cost a look into the store
 	typed typedLink
+	lines []int // of the links of a batch
 }
 
 func (e *refusedForm) Error() string { return e.err.Error() }
 func (e *refusedForm) Unwrap() error { return e.err }
 
-// create makes a link. The order of its steps is a promise: what comes from a
+// create makes a link, or a list of them. The order of its steps is a promise: what comes from a
 // foreign page spends nothing; a refusal by the throttle reads no body and
 // touches no store; a body that is refused costs a token and never a unit of
 // quota; the quota decides last, in the store.
@@ -70,15 +74,76 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if wait, ok := s.throttle.Allow(who); !ok {
 		return &refusedForm{err: &limitedError{wait: wait, who: who}}
 	}
-	wanted, typed, err := readNewLink(w, r)
+	key, err := idempotencyKey(r.Header)
 	if err != nil {
-		return &refusedForm{err: err, who: who, read: true, typed: typed}
+		return &refusedForm{err: err, who: who, read: true}
 	}
-	made, err := s.service.Create(r.Context(), who, wanted, "")
+	b, err := readWanted(w, r)
+	var made []shortener.Made
+	if err == nil {
+		made, err = s.makeAll(r.Context(), who, b, key)
+	}
+	if b.batch && (err == nil || errors.Is(err, quota.ErrExceeded)) {
+		s.tellRemaining(w, r, who)
+	}
 	if err != nil {
-		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: typed}
+		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: b.typed, lines: b.lines}
 	}
-	return s.writeCreated(w, r, made.Link, made.Token)
+	return s.writeCreated(w, r, made, b.batch)
+}
+
+// makeAll makes all links that are wanted, or none.
+func (s *server) makeAll(ctx context.Context, who quota.Client, b wanted, key shortener.IdempotencyKey) ([]shortener.Made, error) {
+	switch {
+	case !b.batch:
+		made, err := s.service.Create(ctx, who, b.links[0], key)
+		return []shortener.Made{made}, err
+	case b.faults != nil:
+		return nil, s.allFaults(b)
+	}
+	made, err := s.service.CreateBatch(ctx, who, b.links, key)
+	if b.lines != nil {
+		err = ofAllLines(err)
+	}
+	return made, err
+}
+
+// allFaults are those of the items that could not be read, and of the others too.
+func (s *server) allFaults(b wanted) error {
+	unread := func(index int) bool {
+		return slices.ContainsFunc(b.faults, func(f shortener.ItemError) bool { return f.Index == index })
+	}
+	all := slices.Clone(b.faults)
+	for _, wrong := range s.service.Invalid(b.links) {
+		if !unread(wrong.Index) {
+			all = append(all, wrong)
+		}
+	}
+	slices.SortFunc(all, func(a, b shortener.ItemError) int { return a.Index - b.Index })
+	return &shortener.BatchError{Items: all}
+}
+
+// ofAllLines turns what is wrong with each line alike into what it is: a fault of a
+// field that is given once for all of them.
+func ofAllLines(err error) error {
+	batch, ok := errors.AsType[*shortener.BatchError](err)
+	if !ok {
+		return err
+	}
+	for _, item := range batch.Items {
+		if invalid, ok := errors.AsType[*shortener.InvalidError](item.Err); ok && invalid.Field != "url" {
+			return item.Err
+		}
+	}
+	return err
+}
+
+// tellRemaining says how many links the client may still make today, where that is
+// known. What is left of wider levels it does not say.
+func (s *server) tellRemaining(w http.ResponseWriter, r *http.Request, who quota.Client) {
+	if a := s.allowance(r.Context(), who); a != nil && a.Remaining != nil {
+		w.Header().Set("Quota-Remaining", strconv.FormatInt(*a.Remaining, 10))
+	}
 }
 
 // limited turns a refusal for want of quota into one that says how long to wait:
@@ -91,22 +156,36 @@ func (s *server) limited(err error, who quota.Client) error {
 	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who)), who: who}
 }
 
-func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, link shortener.Link, token shortener.Token) error {
-	short := s.short + string(link.Slug)
+// writeCreated answers with one link, or with all of a batch in their order. Only
+// one has a place to name in Location.
+func (s *server) writeCreated(w http.ResponseWriter, r *http.Request, made []shortener.Made, batch bool) error {
 	h := w.Header()
-	h.Set("Location", short)
+	if !batch {
+		h.Set("Location", s.short+string(made[0].Link.Slug))
+	}
 	h.Set("Vary", "Accept")
 	switch negotiate(r.Header["Accept"]) {
 	case formatHTML:
 		c := s.languages.choose(r)
 		return writePage(w, r, c, http.StatusCreated, func(page *bytes.Buffer) error {
-			return s.pages.result(page, c, resultPage{ShortURL: short, Link: link, Token: token})
+			return s.pages.result(page, c, resultPage{Short: s.short, Made: made, Batch: batch})
 		})
 	case formatText:
-		write(w, r, http.StatusCreated, mediaText, []byte(short+"\n"))
+		var lines []byte
+		for _, m := range made {
+			lines = append(append(append(lines, s.short...), m.Link.Slug...), '\n')
+		}
+		write(w, r, http.StatusCreated, mediaText, lines)
 		return nil
 	}
-	return writeJSON(w, r, http.StatusCreated, mediaJSON, createdLink{s.show(link), token})
+	links := make([]createdLink, len(made))
+	for i, m := range made {
+		links[i] = createdLink{s.show(m.Link), m.Token}
+	}
+	if batch {
+		return writeJSON(w, r, http.StatusCreated, mediaJSON, links)
+	}
+	return writeJSON(w, r, http.StatusCreated, mediaJSON, links[0])
 }
 
 // orNull returns a pointer to the value, or nil where it stands for nothing.

@@ -10,6 +10,32 @@ import (
 	"unicode/utf8"
 )
 
+// readForm reads what a form asks for: one link, or as many as its field url has
+// lines or its file. What else is filled in is then for each of them.
+func readForm(kind, boundary string, body []byte) (wanted, error) {
+	var f fields
+	var err error
+	if kind == mediaMultipart {
+		err = parseMultipart(body, boundary, &f)
+	} else {
+		err = parseForm(body, &f)
+	}
+	b := f.single()
+	switch {
+	case err != nil:
+		return b, err
+	case f.file != nil && valueOf(f.URL) != "":
+		return b, invalidField("file", say("reason.instead_of_url"))
+	case f.file != nil:
+		err = b.readLines(*f.file)
+	case strings.Contains(strings.TrimSpace(valueOf(f.URL)), "\n"):
+		err = b.readLines(*f.URL)
+	default:
+		err = f.missing()
+	}
+	return b, err
+}
+
 // parseForm reads a form-encoded body, and never the query. It is stricter than
 // [url.ParseQuery], which lets an empty field pass: that is how half of a
 // destination with a bare & in it would be stored.
@@ -62,14 +88,18 @@ func parseMultipart(body []byte, boundary string, f *fields) error {
 			return malformed
 		}
 		name := part.FormName()
-		if part.FileName() != "" {
+		if part.FileName() != "" && name != "file" {
 			return unusable(say("body.file", "Field", quoted(name)))
 		}
 		value, err := io.ReadAll(part)
 		if err != nil {
 			return malformed
 		}
-		err = setText(f, name, string(value))
+		if name == "file" {
+			err = f.setFile(part.Header.Get("Content-Type"), value)
+		} else {
+			err = setText(f, name, string(value))
+		}
 		if errors.Is(err, errUnknownField) {
 			return unusable(say("body.unknown_field", "Field", quoted(name)))
 		}

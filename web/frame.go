@@ -24,7 +24,8 @@ const snipJS = "snip.js"
 type frame struct {
 	choice
 	Title    string
-	Unlisted bool // kept out of search engines
+	Unlisted bool     // kept out of search engines
+	Styles   []string // beside the style sheet that all pages share
 	Scripts  []string
 	Words    map[string]any // what the scripts say
 	Switch   []switchLink
@@ -69,18 +70,25 @@ func (f *frame) switchAt(path string) {
 	}
 }
 
-// page returns the frame of one page. The switch leads to the same path, and to
-// nothing of its query but the language.
-func (p *pages) page(c choice, heading message, scripts ...string) frame {
+// page returns the frame of one page, which loads these style sheets and scripts.
+// The switch leads to the same path, and to nothing of its query but the language.
+func (p *pages) page(c choice, heading message, files ...string) frame {
 	f := p.frame
-	f.choice, f.Unlisted, f.Scripts = c, true, scripts
+	f.choice, f.Unlisted = c, true
+	for _, file := range files {
+		if strings.HasSuffix(file, ".css") {
+			f.Styles = append(f.Styles, file)
+		} else {
+			f.Scripts = append(f.Scripts, file)
+		}
+	}
 	f.Title = c.render(say("title.page", "Heading", heading))
 	for _, t := range p.languages.tongues {
 		f.Switch = append(f.Switch, switchLink{t.Tag, t.Name, inLanguage(t.Tag), t == c.tongue})
 	}
-	if len(scripts) > 0 {
+	if len(f.Scripts) > 0 {
 		f.Words = make(map[string]any)
-		for _, script := range scripts {
+		for _, script := range f.Scripts {
 			for _, key := range p.spoken[script] {
 				f.Words[key] = c.word(key)
 			}

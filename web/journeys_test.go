@@ -30,6 +30,7 @@ type siteConfig struct {
 	prefix  string
 	contact string
 	private bool // whether links are made by holders of a key only
+	closes  bool // whether a connection is for one request only
 }
 
 // site is a whole service on loopback at 22:00 UTC.
@@ -47,6 +48,7 @@ func openSite(t *testing.T, c siteConfig) *site {
 	t.Helper()
 	now := func() time.Time { return time.Date(2026, 11, 29, 22, 0, 0, 0, time.UTC) }
 	server := httptest.NewUnstartedServer(nil)
+	server.Config.SetKeepAlivesEnabled(!c.closes)
 	s := &site{origin: "http://" + server.Listener.Addr().String(), shutDown: server.Close}
 	public, err := url.Parse(s.origin + c.prefix)
 	if err != nil {
@@ -139,7 +141,7 @@ func makesLink(t *testing.T, browser context.Context) {
 	v.wantFocus("#url")
 	v.wantText("allowance", fresh50)
 
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "example.org/page"+kb.Enter))
+	v.enter("example.org/page")
 	v.wantFocus("#short")
 	v.wantLink(s.origin+"/", "https://example.org/page")
 	v.wantText("allowance", fresh49)
@@ -198,7 +200,7 @@ func makesLinkUnderPrefix(t *testing.T, browser context.Context) {
 	s := openSite(t, siteConfig{daily: 50, prefix: "/to/go"})
 	v := openTab(t, browser, s.origin+"/to/go")
 	v.do(chromedp.Navigate(s.origin + "/to/go/"))
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.enter("https://example.org/")
 	v.wantFocus("#short")
 	v.wantLink(s.origin+"/to/go/", "https://example.org/")
 	v.wantText("allowance", fresh49)
@@ -222,9 +224,9 @@ func comesBackTomorrow(t *testing.T, browser context.Context) {
 	s := openSite(t, siteConfig{daily: 1})
 	v := openTab(t, browser, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/"))
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/1"+kb.Enter))
+	v.enter("https://example.org/1")
 	v.wantText("allowance", "1 link a day, 0 left today. Opens again at 09:00 your time (00:00 UTC).")
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/2"+kb.Enter))
+	v.enter("https://example.org/2")
 	v.wantText("problem", refused+"Try again at 09:00 your time (00:00 UTC).")
 	if typed := get(v, chromedp.Value(chromedp.ID("url"))); typed != "https://example.org/2" {
 		t.Errorf("the field holds %q", typed)
@@ -253,9 +255,9 @@ func comesBackInSeconds(t *testing.T, browser context.Context) {
 	s := openSite(t, siteConfig{daily: 50, every: 10 * time.Second})
 	v := openTab(t, browser, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/"))
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/1"+kb.Enter))
+	v.enter("https://example.org/1")
 	v.wantText("allowance", fresh49+" At most about one every 10 seconds.")
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/2"+kb.Enter))
+	v.enter("https://example.org/2")
 	v.wantText("problem", refused+"Try again in 10 seconds.")
 }
 
@@ -264,8 +266,8 @@ func getsNoAnswer(t *testing.T, browser context.Context) {
 	v := openTab(t, browser, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/"))
 	s.shutDown()
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
-	v.wantText("problem", "No answer came, so it is unknown whether the link was made. Check your connection and try again.")
+	v.enter("https://example.org/")
+	v.wantText("problem", "No answer came, so it is unknown whether the link was made. Check your connection and try again: that makes no second one.")
 }
 
 func getsForeignAnswer(t *testing.T, browser context.Context) {
@@ -273,7 +275,7 @@ func getsForeignAnswer(t *testing.T, browser context.Context) {
 	v := openTab(t, browser, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/"))
 	s.strange.Store(true)
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.enter("https://example.org/")
 	v.wantText("problem", "The answer (502) is not one that this page understands. Try again in a few seconds.")
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
@@ -38,7 +39,8 @@ func makesLinksWithoutStorage(t *testing.T, chromium context.Context) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('denied', 'SecurityError'); }})`,
 	})
-	v.do(chromedp.Navigate(s.origin+"/"), chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.enter("https://example.org/")
 	v.wantFocus("#short")
 	v.wantLink(s.origin+"/", "https://example.org/")
 	v.wantText("allowance", fresh49)
@@ -46,48 +48,22 @@ func makesLinksWithoutStorage(t *testing.T, chromium context.Context) {
 	v.goes(chromedp.Click(chromedp.CSS("#made .manage")))
 	v.do(chromedp.WaitVisible(chromedp.ID("endless")))
 	v.fill("url", "https://example.org/changed")
-	v.do(chromedp.SendKeys(chromedp.ID("url"), kb.Enter))
+	v.enter("")
 	v.wantText("saved", "Saved.")
 }
 
 func exportsAndForgets(t *testing.T, chromium context.Context) {
 	s := openSite(t, siteConfig{daily: 50})
 	v := openTab(t, chromium, s.origin)
-	directory := t.TempDir()
-	downloaded := make(chan struct{}, 1)
-	if err := chromedp.Listen(v.ctx, func(event any) {
-		if e, ok := event.(*browser.EventDownloadProgress); ok && e.State == browser.DownloadProgressStateCompleted {
-			downloaded <- struct{}{}
-		}
-	}); err != nil {
-		t.Fatal(err)
-	}
 	v.do(chromedp.Navigate(s.origin + "/"))
 	for _, slug := range []string{"first", "second"} {
 		v.do(chromedp.Click(chromedp.CSS("summary")))
 		v.fill("slug", slug)
-		v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+slug+kb.Enter))
+		v.enter("https://example.org/" + slug)
 		v.wantFocus("#short")
 	}
 	v.wantText("kept-links", s.origin+"/second https://example.org/second Copy QR code Manage "+s.origin+"/first https://example.org/first Copy QR code Manage")
-	info, err := chromedp.Call(v.ctx, target.GetTargetInfo, target.GetTargetInfoParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	call(v, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-		BrowserContextID: info.TargetInfo.BrowserContextID,
-		Behavior:         browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: directory, EventsEnabled: new(true),
-	})
-	v.do(chromedp.Click(chromedp.ID("export")))
-	select {
-	case <-downloaded:
-	case <-v.ctx.Done():
-		t.Fatal("nothing was downloaded")
-	}
-	file, err := os.ReadFile(filepath.Join(directory, "snip-links.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := v.saves("snip-links.json", chromedp.Click(chromedp.ID("export")))
 	var links []map[string]string
 	if err := json.Unmarshal(file, &links); err != nil {
 		t.Fatal(err)
@@ -125,6 +101,45 @@ func exportsAndForgets(t *testing.T, chromium context.Context) {
 	v.wantVisit(s.origin+"/first", 302, "https://example.org/first")
 }
 
+// browserContext is what the tab shares nothing of with others.
+func (v *tab) browserContext() cdp.BrowserContextID {
+	v.t.Helper()
+	info, err := chromedp.Call(v.ctx, target.GetTargetInfo, target.GetTargetInfoParams{})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return info.TargetInfo.BrowserContextID
+}
+
+// saves does what makes the browser save a file, and returns it.
+func (v *tab) saves(name string, step chromedp.Action[chromedp.Void]) []byte {
+	v.t.Helper()
+	directory := v.t.TempDir()
+	downloaded := make(chan struct{}, 1)
+	if err := chromedp.Listen(v.ctx, func(event any) {
+		if e, ok := event.(*browser.EventDownloadProgress); ok && e.State == browser.DownloadProgressStateCompleted {
+			downloaded <- struct{}{}
+		}
+	}); err != nil {
+		v.t.Fatal(err)
+	}
+	call(v, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		BrowserContextID: v.browserContext(),
+		Behavior:         browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: directory, EventsEnabled: new(true),
+	})
+	v.do(step)
+	select {
+	case <-downloaded:
+	case <-v.ctx.Done():
+		v.t.Fatal("nothing was downloaded")
+	}
+	file, err := os.ReadFile(filepath.Join(directory, name))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return file
+}
+
 // keepsServicesApart fills what the browser keeps, for a service under a path.
 func keepsServicesApart(t *testing.T, chromium context.Context) {
 	s := openSite(t, siteConfig{daily: 50, prefix: "/to/go"})
@@ -133,7 +148,8 @@ func keepsServicesApart(t *testing.T, chromium context.Context) {
 	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /to/go/', JSON.stringify(Array.from({length: 200}, (_, i) => (
 		{slug: 'old' + i, short_url: 'https://s.example/old' + i, url: 'https://example.org/' + i, token: 'T', created_at: ''}))))`))
 	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /', 'not ours')`))
-	v.do(chromedp.Reload(), chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.do(chromedp.Reload())
+	v.enter("https://example.org/")
 	v.wantFocus("#short")
 	if got := get(v, chromedp.Evaluate[string](`[...document.querySelectorAll('#kept-links .short')].map((e) => e.textContent).filter((_, i, a) => i === 1 || i === a.length - 1).concat(document.querySelectorAll('#kept-links li').length).join()`)); got != "https://s.example/old0,https://s.example/old198,200" {
 		t.Errorf("the list has %s", got)

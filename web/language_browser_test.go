@@ -48,7 +48,7 @@ func speaksJapanese(t *testing.T, chromium context.Context) {
 	if width := get(v, chromedp.Evaluate[int](`document.documentElement.scrollWidth`)); width > 320 {
 		t.Errorf("the form is %d wide on a screen of 320", width)
 	}
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "ftp://example.org/"+kb.Enter))
+	v.enter("ftp://example.org/")
 	v.wantText("problem", "このリンク: http://またはhttps://で始めてください。省略できるのは、example.org/pageのようにドットのあるホストだけです。")
 	v.fill("url", "https://example.org/page")
 	v.do(chromedp.Click(chromedp.CSS("summary")))
@@ -93,7 +93,7 @@ func speaksWhatWasChosen(t *testing.T, chromium context.Context) {
 	if at := get(v, chromedp.Location()); at != s.origin+"/to/?lang=ja" {
 		t.Errorf("the switch leads to %s", at)
 	}
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "https://example.org/"+kb.Enter))
+	v.enter("https://example.org/")
 	v.wantFocus("#short")
 	v.wantLink(s.origin+"/to/", "https://example.org/")
 	if short := get(v, chromedp.Value(chromedp.ID("short"))); strings.Contains(short, "?") {
@@ -105,7 +105,7 @@ func speaksWhatWasChosen(t *testing.T, chromium context.Context) {
 
 	// The browser prefers English, and the script asks for the page's language.
 	v.fill("url", "ftp://example.org/")
-	v.do(chromedp.SendKeys(chromedp.ID("url"), kb.Enter))
+	v.enter("")
 	v.wantText("url-problem", "このリンク: http://またはhttps://で始めてください。省略できるのは、example.org/pageのようにドットのあるホストだけです。")
 
 	// Which link it is stands in the fragment, which the switch keeps.

@@ -88,6 +88,8 @@ func refusals(t *testing.T) map[string]func(accept, language string) *httptest.R
 	s := newSite(t, siteSetup{})
 	limited := newSite(t, siteSetup{policy: &quota.Policy{Client: 1}})
 	wantAnswer(t, limited.post(goodJSON), http.StatusCreated, "")
+	keyed := newSite(t, siteSetup{})
+	wantAnswer(t, keyed.do(call{body: `{"url":"https://example.net/"}`, header: merged(asJSON, map[string]string{idempotencyHeader: testKey})}), http.StatusCreated, "")
 	broken := newSite(t, siteSetup{})
 	broken.store.fail = func() error { return shortener.ErrUnavailable }
 	s.put(t, shortener.Link{Slug: "taken", Destination: "https://example.org/"})
@@ -117,7 +119,15 @@ func refusals(t *testing.T) map[string]func(accept, language string) *httptest.R
 		"looks like JSON":   ask(s, call{body: goodJSON}),
 		"other type":        ask(s, call{body: "x", header: map[string]string{"Content-Type": "image/png"}}),
 		"change of no type": ask(s, call{method: "PATCH", target: "/api/links/taken", body: "x", header: map[string]string{"Authorization": "Bearer x"}}),
-		"no object":         post(`[]`),
+		"no object":         post(`5`),
+		"no list":           post(`[]`),
+		"list":              post(`[{"url":"ftp://example.org/"},{"url":"https://example.org/","slug":"a b"},{"colour":1}]`),
+		"list, one wrong":   post(`[{"url":"ftp://example.org/"}]`),
+		"taken in a list":   post(`[{"url":"https://example.org/","slug":"taken"}]`),
+		"list of no text":   ask(s, call{body: "\xff", header: map[string]string{"Content-Type": mediaPlain}}),
+		"lines with a slug": form("url=https://a.example/%0Ahttps://b.example/&slug=abc"),
+		"no key":            ask(s, call{body: goodJSON, header: merged(asJSON, map[string]string{idempotencyHeader: "short"})}),
+		"key of another":    ask(keyed, call{body: goodJSON, header: merged(asJSON, map[string]string{idempotencyHeader: testKey})}),
 		"no JSON":           post(`{"url":}`),
 		"unknown field":     post(`{"colour":1}`),
 		"twice":             post(`{"url":"a","url":"b"}`),
@@ -221,10 +231,10 @@ func own(text string) bool {
 // What people typed, and what programs read, is not the page's own.
 func typedOrForPrograms(n node) bool {
 	switch n.Data {
-	case "script", "code", "pre", "bdi":
+	case "script", "code", "pre", "bdi", "textarea":
 		return true
 	}
-	return n.attr("id") == "address" || n.attr("class") == "destination" || n.attr("class") == "whole"
+	return n.attr("id") == "address" || n.attr("class") == "short" || n.attr("class") == "destination" || n.attr("class") == "whole"
 }
 
 func TestPagesInEveryLanguage(t *testing.T) {
@@ -276,7 +286,7 @@ func wantOwnWords(t *testing.T, name, tag string, w *httptest.ResponseRecorder) 
 				t.Errorf("%s: says %q", name, text)
 			}
 		}
-		for _, key := range []string{"alt", "aria-label", "title", "placeholder", "data-lead"} {
+		for _, key := range []string{"alt", "aria-label", "title", "placeholder", "data-lead", "data-line"} {
 			if text := n.attr(key); !own(text) {
 				t.Errorf("%s: <%s %s=%q>", name, n.Data, key, text)
 			}
@@ -395,7 +405,7 @@ func TestRefusedFormKeepsWhatWasTyped(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"url", "slug", "expires_at", "max_visits"} {
-			if got := (node{root}).id(t, name).attr("value"); got != typed.Get(name) {
+			if got := (node{root}).id(t, name).value(); got != typed.Get(name) {
 				t.Errorf("%s: %s holds %q, want %q", mediaType, name, got, typed.Get(name))
 			}
 		}
@@ -434,7 +444,7 @@ func FuzzReasons(f *testing.F) {
 }
 
 // fieldNames are those of a new link, and none.
-var fieldNames = []string{"", "url", "slug", "expires_at", "max_visits", "forward_query", "show_destination"}
+var fieldNames = []string{"", "url", "slug", "expires_at", "max_visits", "forward_query", "show_destination", "file", idempotencyHeader}
 
 // wantFitProblem checks that an error about something sent is a problem whose
 // detail shows nothing of it that is long or not printable, in every language,

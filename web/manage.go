@@ -145,7 +145,7 @@ const mediaMergePatch = "application/merge-patch+json"
 // in a merge patch (RFC 7396).
 func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, error) {
 	if r.ContentLength > maxBody {
-		return shortener.Changed{}, tooLarge()
+		return shortener.Changed{}, tooLarge(sizeOfChanges)
 	}
 	kind, _, err := mediaTypeOf(r.Header, mediaJSON, mediaMergePatch)
 	if err != nil {
@@ -154,12 +154,12 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 	if kind == "" {
 		return shortener.Changed{}, unsupported(say("media.none"), mediaJSON)
 	}
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, sizeOfChanges, func([]byte) int { return maxBody })
 	if err != nil {
 		return shortener.Changed{}, err
 	}
 	var f changedFields
-	err = parseJSON(body, &f)
+	err = parseJSON(body, &f, unusable)
 	switch {
 	case err != nil:
 	case f.URL.null():

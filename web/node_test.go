@@ -35,6 +35,14 @@ func (n node) attr(key string) string {
 	return ""
 }
 
+// value returns what a field holds.
+func (n node) value() string {
+	if n.Data == "textarea" && n.FirstChild != nil {
+		return n.FirstChild.Data
+	}
+	return n.attr("value")
+}
+
 func (n node) has(key string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
 }

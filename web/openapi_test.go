@@ -218,7 +218,9 @@ func TestWrongAnswersAreFound(t *testing.T) {
 	}{
 		{"created", "another status", status(200)},
 		{"created", "a status of another operation", status(302)},
-		{"created", "no header Location", header("Location")},
+		{"created", "no header Cache-Control", header("Cache-Control")},
+		{"created", "a remainder that is no number", header("Quota-Remaining", "many")},
+		{"created", "an empty list", func(a *describedAnswer) { a.body = "[]" }},
 		{"created", "a header twice", header("Location", "https://s.example/abc", "https://s.example/abc")},
 		{"created", "another header's value", header("Cache-Control", "no-cache")},
 		{"created", "an unknown header", header("X-Powered-By", "echo")},

@@ -57,6 +57,7 @@ type formPage struct {
 	Typed     typedLink
 	Problem   *problem       // nil on the first visit
 	Allowance *allowanceView // nil while it cannot be read
+	Lines     []int          // of the links of a batch, where they came as lines
 }
 
 // allowanceView is the body of GET /api/quota.
@@ -68,11 +69,11 @@ type allowanceView struct {
 	Open      bool      `json:"open"`
 }
 
-// resultPage shows a link just made, and the token that manages it.
+// resultPage shows links just made, and the tokens that manage them.
 type resultPage struct {
-	ShortURL string
-	Link     shortener.Link
-	Token    shortener.Token
+	Short string // what a slug is appended to
+	Made  []shortener.Made
+	Batch bool // whether they were asked for as a list, be it of one
 }
 
 func (p *pages) form(w io.Writer, c choice, v formPage) error {
@@ -90,14 +91,15 @@ func (p *pages) form(w io.Writer, c choice, v formPage) error {
 		KeysOnly bool
 
 		Typed typedLink
-		More  bool // whether what most people leave empty is shown
-		Card  card // empty; the script fills a copy of it
+		More  bool   // whether what most people leave empty is shown
+		Cards []card // an empty one; the script fills copies of it
 	}{
 		frame:         f,
 		allowanceLine: p.allowanceLine(c.tongue, v.Allowance),
-		refusalBox:    p.refusalBox(c.tongue, v.Problem),
+		refusalBox:    p.refusalBox(c.tongue, v),
 		KeysOnly:      p.keysOnly,
 		Typed:         v.Typed,
+		Cards:         make([]card, 1),
 	}
 	data.More = data.InMore() || v.Typed != typedLink{URL: v.Typed.URL}
 	return p.execute(w, c, "form", data)
@@ -109,6 +111,7 @@ type bounds struct{}
 func (bounds) MinSlug() int   { return shortener.MinSlug }
 func (bounds) MaxSlug() int   { return shortener.MaxSlug }
 func (bounds) MaxVisits() int { return shortener.MaxVisits }
+func (bounds) MaxBatch() int  { return shortener.MaxBatch }
 
 // card is a link just made, as it is shown.
 type card struct {
@@ -121,21 +124,27 @@ type card struct {
 }
 
 func (p *pages) result(w io.Writer, c choice, v resultPage) error {
-	f := p.page(c, say("made.heading"), snipJS)
-	f.Switch = nil // there is no way back to the token
+	heading := say("made.heading")
+	if v.Batch {
+		heading = say("made.list", "Count", len(v.Made))
+	}
+	f := p.page(c, heading, snipJS)
+	f.Switch = nil // there is no way back to the tokens
 	data := struct {
 		frame
-		Card card
-	}{
-		frame: f,
-		Card: card{
-			ShortURL:    v.ShortURL,
-			Destination: v.Link.Destination,
-			Ends:        c.endOf(v.Link.ExpiresAt),
-			MaxVisits:   v.Link.MaxVisits,
-			ManageURL:   fmt.Sprintf("%s#%s.%s", f.To("/-/manage"), v.Link.Slug, v.Token),
-			Picture:     f.Picture(v.Link.Slug),
-		},
+		Heading string
+		Batch   bool
+		Cards   []card
+	}{frame: f, Heading: c.render(heading), Batch: v.Batch}
+	for _, m := range v.Made {
+		data.Cards = append(data.Cards, card{
+			ShortURL:    v.Short + string(m.Link.Slug),
+			Destination: m.Link.Destination,
+			Ends:        c.endOf(m.Link.ExpiresAt),
+			MaxVisits:   m.Link.MaxVisits,
+			ManageURL:   fmt.Sprintf("%s#%s.%s", f.To("/-/manage"), m.Link.Slug, m.Token),
+			Picture:     f.Picture(m.Link.Slug),
+		})
 	}
 	return p.execute(w, c, "result", data)
 }
@@ -204,9 +213,11 @@ type refusalBox struct {
 	tongue  *tongue
 	Field   string // which field is at fault, as the API calls it; empty where none is
 	Detail  string
-	Boxed   bool  // whether it is told in the box, and not beside a field below it
-	Limited bool  // either Soon or Later is set then
-	Soon    int64 // in seconds
+	Wrong   []string // what is wrong with which line of a list
+	Boxed   bool     // whether it is told in the box, and not beside a field below it
+	Limited bool     // either Soon or Later is set then
+	Fewer   bool     // whether there is something left, but not for the whole list
+	Soon    int64    // in seconds
 	Later   clock
 }
 
@@ -226,25 +237,42 @@ func (b refusalBox) At(field string) fieldProblem {
 // soon is up to where a wait is told in seconds. The script has the same bound.
 const soon = 90 * time.Second
 
-func (p *pages) refusalBox(t *tongue, v *problem) refusalBox {
+func (p *pages) refusalBox(t *tongue, v formPage) refusalBox {
 	box := refusalBox{tongue: t}
-	if v == nil {
+	if v.Problem == nil {
 		return box
 	}
-	box.Limited = v.status == http.StatusTooManyRequests
-	box.Detail = v.detail(t)
-	if told, ok := lead(v.field, v.message); ok {
-		box.Field, box.Detail = v.field, t.render(told)
+	box.Limited = v.Problem.status == http.StatusTooManyRequests
+	box.Field, box.Detail = told(t, v.Problem)
+	for _, item := range v.Problem.items {
+		line := item.index + 1
+		if v.Lines != nil {
+			line = v.Lines[item.index]
+		}
+		_, detail := told(t, item.problem)
+		box.Wrong = append(box.Wrong, t.render(say("refused.line", "Line", line, "Problem", detail)))
 	}
 	box.Boxed = box.Field == "" || box.Field == "url"
+	if v.Allowance != nil {
+		left := valueOf(v.Allowance.Remaining)
+		box.Fewer = 0 < left && left < int64(len(v.Lines))
+	}
 	switch {
 	case !box.Limited:
-	case v.retryAfter <= soon:
-		box.Soon = wholeSeconds(v.retryAfter)
+	case v.Problem.retryAfter <= soon:
+		box.Soon = wholeSeconds(v.Problem.retryAfter)
 	default:
-		box.Later = timeOfDay(p.now().Add(v.retryAfter))
+		box.Later = timeOfDay(p.now().Add(v.Problem.retryAfter))
 	}
 	return box
+}
+
+// told is what a problem says on a page, and of which of its fields.
+func told(t *tongue, p *problem) (field, detail string) {
+	if m, ok := lead(p.field, p.message); ok {
+		return p.field, t.render(m)
+	}
+	return "", p.detail(t)
 }
 
 // fieldProblem is the place beside a field where the page says what is wrong.

@@ -139,13 +139,13 @@ func TestFormSaysTheProblem(t *testing.T) {
 			if got := problem.attr("role"); got != "alert" {
 				t.Errorf("the problem's role is %q", got)
 			}
-			if got := field.attr("aria-describedby"); got != "problem allowance" {
+			if got := field.attr("aria-describedby"); got != "problem list allowance" {
 				t.Errorf("the field is described by %q", got)
 			}
 			if got := field.attr("aria-invalid"); got != row.wantInvalid {
 				t.Errorf("aria-invalid = %q, want %q", got, row.wantInvalid)
 			}
-			if got := field.attr("value"); got != row.typed {
+			if got := field.value(); got != row.typed {
 				t.Errorf("the field holds %q, want %q", got, row.typed)
 			}
 		})
@@ -190,7 +190,7 @@ func TestFormSaysTheProblemBesideItsField(t *testing.T) {
 			t.Errorf("%s: the destination is blamed", faulty)
 		}
 		for id, want := range map[string]string{"url": typed.URL, "slug": typed.Slug, "expires_at": typed.ExpiresAt, "max_visits": "many"} {
-			if got := page.id(t, id).attr("value"); got != want {
+			if got := page.id(t, id).value(); got != want {
 				t.Errorf("#%s holds %q, want %q", id, got, want)
 			}
 		}
@@ -214,18 +214,19 @@ func TestFormIsShortAtFirst(t *testing.T) {
 	}
 }
 
+// resultOf is the page of one link, made with the token SECRET.
+func resultOf(link shortener.Link) resultPage {
+	return resultPage{Short: "https://s.example/", Made: []shortener.Made{{Link: link, Token: "SECRET"}}}
+}
+
 func TestResultShowsTheLink(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
 	page := parsePage(t, func(w io.Writer) error {
-		return p.result(w, p.english(), resultPage{
-			ShortURL: "https://s.example/kX3vR7q",
-			Link: shortener.Link{
-				Slug: "kX3vR7q", Destination: "https://example.org/a?b=1&c=2", MaxVisits: 7,
-				ExpiresAt: time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC),
-			},
-			Token: "SECRET",
-		})
+		return p.result(w, p.english(), resultOf(shortener.Link{
+			Slug: "kX3vR7q", Destination: "https://example.org/a?b=1&c=2", MaxVisits: 7,
+			ExpiresAt: time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC),
+		}))
 	})
 	if got := page.id(t, "short").attr("value"); got != "https://s.example/kX3vR7q" {
 		t.Errorf("short link: %q", got)
@@ -251,7 +252,7 @@ func TestResultOfAPlainLink(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
 	page := parsePage(t, func(w io.Writer) error {
-		return p.result(w, p.english(), resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: "https://example.org/"}})
+		return p.result(w, p.english(), resultOf(shortener.Link{Slug: "abc", Destination: "https://example.org/"}))
 	})
 	if got := page.text(); strings.Contains(got, "Ends") {
 		t.Errorf("the link has no end: %q", got)
@@ -312,7 +313,16 @@ func everyPage(t *testing.T, c Config) map[string]node {
 			return p.form(w, p.english(), formPage{Problem: invalidField("slug", verbatim(hostile))})
 		}),
 		"result": parsePage(t, func(w io.Writer) error {
-			return p.result(w, p.english(), resultPage{ShortURL: "https://s.example/abc", Link: shortener.Link{Slug: "abc", Destination: hostile}, Token: "SECRET"})
+			return p.result(w, p.english(), resultOf(shortener.Link{Slug: "abc", Destination: hostile}))
+		}),
+		"result of a list": parsePage(t, func(w io.Writer) error {
+			v := resultOf(shortener.Link{Slug: "abc", Destination: hostile})
+			v.Batch = true
+			return p.result(w, p.english(), v)
+		}),
+		"faulty list": parsePage(t, func(w io.Writer) error {
+			faulty := &problem{status: http.StatusBadRequest, items: []itemProblem{{1, invalidField("url", verbatim(hostile))}}}
+			return p.form(w, p.english(), formPage{Problem: faulty, Lines: []int{1, 3}})
 		}),
 		"manage": parsePage(t, func(w io.Writer) error { return p.manage(w, p.english()) }),
 		"message": parsePage(t, func(w io.Writer) error {
@@ -331,7 +341,7 @@ func TestPagesEscape(t *testing.T) {
 			continue
 		}
 		for _, field := range []string{"url", "slug", "expires_at", "max_visits"} {
-			if got := page.id(t, field).attr("value"); got != hostile {
+			if got := page.id(t, field).value(); got != hostile {
 				t.Errorf("the field %s holds %q", field, got)
 			}
 		}

@@ -108,11 +108,11 @@ func previewOf(t *tongue, link shortener.Link, short string) previewPage {
 }
 
 func (p *pages) preview(w io.Writer, c choice, v previewPage) error {
-	var scripts []string
+	files := []string{"preview.css"}
 	if v.Ends != nil {
-		scripts = []string{snipJS}
+		files = append(files, snipJS)
 	}
-	f := p.page(c, say("preview.heading"), scripts...)
+	f := p.page(c, say("preview.heading"), files...)
 	f.switchAt("/" + string(v.Slug) + "+") // crawlers get the page at the short link itself
 	data := struct {
 		frame

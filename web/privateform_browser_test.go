@@ -23,7 +23,7 @@ func TestBrowserShowsKey(t *testing.T) {
 		t.Errorf("an address is told %q", told)
 	}
 	const wrong = "This key is not valid here. Check it, or ask the operator for one."
-	v.do(chromedp.SendKeys(chromedp.ID("url"), "example.org/page"+kb.Enter))
+	v.enter("example.org/page")
 	v.wantText("key-problem", wrong)
 	for _, typed := range []string{"snip_AAAAAAAAAAAAAAAAAAAAAAAAAA", "schlüssel", "two words"} {
 		v.fill("key", typed)
@@ -43,7 +43,7 @@ func TestBrowserShowsKey(t *testing.T) {
 	}
 	v.wantText("allowance", "7 links a day, 6 left today. Starts afresh at 09:00 your time (00:00 UTC).")
 	v.fill("url", "example.org/another")
-	v.do(chromedp.SendKeys(chromedp.ID("url"), kb.Enter))
+	v.enter("")
 	v.wantFocus("#short")
 	v.wantLink(s.origin+"/", "https://example.org/another")
 

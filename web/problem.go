@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,14 +29,28 @@ type problem struct {
 	code    string
 	field   string  // which field is at fault, as the API calls it; empty where none is
 	message message // continues the field's name where there is one, else stands for itself
+	named   string  // a field of an item that the message names, of a client's choosing
+	items   []itemProblem
 
-	retryAfter   time.Duration // above zero on every 429 and 503
+	retryAfter   time.Duration // above zero on every 429 and 503, and where one with the same Idempotency-Key is in progress
 	allow        string        // the Allow header of a 405
 	authenticate string        // the WWW-Authenticate header of a 401
 	written      []written     // in each language, where it was written down beforehand
 }
 
 func (p *problem) Error() string { return p.code + ": " + p.message.key }
+
+// itemProblem is what is wrong with one item of a batch, counted from 0.
+type itemProblem struct {
+	index int
+	*problem
+}
+
+// about returns the problem with the field that its message names.
+func (p *problem) about(name string) *problem {
+	p.named = shortened(name)
+	return p
+}
 
 // written is a problem in one language.
 type written struct {
@@ -47,6 +62,9 @@ func (p *problem) detail(t *tongue) string {
 	switch {
 	case p.written != nil:
 		return p.written[t.index].detail
+	case p.items != nil:
+		first := p.items[0]
+		return t.render(say("problem.items", "Count", len(p.items), "Index", first.index, "Fault", first.detail(t)))
 	case p.field != "":
 		return p.field + ": " + t.render(p.message)
 	}
@@ -57,6 +75,16 @@ func (p *problem) body(t *tongue) ([]byte, error) {
 	if p.written != nil {
 		return p.written[t.index].body, nil
 	}
+	type item struct {
+		Index  int    `json:"index"`
+		Field  string `json:"field,omitempty"`
+		Code   string `json:"code"`
+		Detail string `json:"detail"`
+	}
+	var items []item
+	for _, p := range p.items {
+		items = append(items, item{p.index, cmp.Or(p.field, p.named), p.code, p.detail(t)})
+	}
 	return encodeJSON(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
@@ -64,7 +92,8 @@ func (p *problem) body(t *tongue) ([]byte, error) {
 		Code   string `json:"code"`
 		Field  string `json:"field,omitempty"`
 		Detail string `json:"detail"`
-	}{"about:blank", http.StatusText(p.status), p.status, p.code, p.field, p.detail(t)}) // RFC 9457 gives about:blank the status's title
+		Errors []item `json:"errors,omitempty"`
+	}{"about:blank", http.StatusText(p.status), p.status, p.code, p.field, p.detail(t), items}) // RFC 9457 gives about:blank the status's title
 }
 
 func newProblem(status int, code string, m message) *problem {
@@ -106,6 +135,9 @@ func (s *server) problemOf(err error) *problem {
 		p.retryAfter = max(limited.wait, time.Second) // the turn of the day may have come meanwhile
 		return &p
 	}
+	if batch, ok := errors.AsType[*shortener.BatchError](err); ok {
+		return s.itemsProblem(batch.Items)
+	}
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
@@ -117,6 +149,12 @@ func (s *server) problemOf(err error) *problem {
 		return p
 	case errors.Is(err, shortener.ErrSlugTaken):
 		return &problem{status: http.StatusConflict, code: "slug_taken", field: "slug", message: say("reason.is_taken")}
+	case errors.Is(err, shortener.ErrKeyReused):
+		return newProblem(http.StatusUnprocessableEntity, "idempotency_key_reused", say("problem.key_reused"))
+	case errors.Is(err, shortener.ErrInProgress):
+		p := newProblem(http.StatusConflict, "idempotency_in_progress", say("problem.in_progress"))
+		p.retryAfter = time.Second
+		return p
 	case errors.Is(err, shortener.ErrNotFound), errors.Is(err, echo.ErrNotFound):
 		return newProblem(http.StatusNotFound, "not_found", say("problem.not_found"))
 	case errors.Is(err, shortener.ErrNotYours):
@@ -141,6 +179,20 @@ func (s *server) problemOf(err error) *problem {
 	default:
 		return newProblem(http.StatusInternalServerError, "internal", say("problem.internal"))
 	}
+}
+
+// itemsProblem has the status and code of the first item that is not refused for
+// its slug being taken: that is a matter of the moment, and what else is wrong is not.
+func (s *server) itemsProblem(wrong []shortener.ItemError) *problem {
+	all := &problem{}
+	for _, item := range wrong {
+		p := s.problemOf(item.Err)
+		if all.items == nil || all.status == http.StatusConflict && p.status != http.StatusConflict {
+			all.status, all.code = p.status, p.code
+		}
+		all.items = append(all.items, itemProblem{item.Index, p})
+	}
+	return all
 }
 
 func unavailable(m message) *problem {

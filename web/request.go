@@ -33,6 +33,7 @@ type fields struct {
 	ShowsTarget  *bool   `json:"show_destination"`
 
 	// Of a form:
+	file   *string  // a list of destinations, instead of url
 	given  []string // to find what is given twice
 	visits string   // the number as it was typed
 	wrong  error    // the first value that is unfit; those after it are read all the same
@@ -114,6 +115,14 @@ func (f *fields) link() shortener.NewLink {
 	}
 }
 
+// missing returns an error where the one field is not there that must be.
+func (f *fields) missing() error {
+	if f.URL == nil {
+		return invalidField("url", say("reason.is_missing"))
+	}
+	return nil
+}
+
 func (f *fields) typed() typedLink {
 	n := f.link()
 	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget}
@@ -131,49 +140,66 @@ func valueOf[T any](field *T) (value T) {
 	return value
 }
 
-// readNewLink reads the body of a creation. With an error it returns what was
-// typed all the same, as far as it was read.
-func readNewLink(w http.ResponseWriter, r *http.Request) (shortener.NewLink, typedLink, error) {
-	var f fields
-	err := readFields(w, r, &f)
-	return f.link(), f.typed(), err
+// wanted is what a body asks for.
+type wanted struct {
+	links  []shortener.NewLink
+	batch  bool
+	lines  []int                 // where they came as lines: the number of each, from 1
+	faults []shortener.ItemError // of the links that could not be read, and are empty
+	typed  typedLink
 }
 
-func readFields(w http.ResponseWriter, r *http.Request, f *fields) error {
-	if r.ContentLength > maxBody {
-		return tooLarge()
+// readWanted reads the body of a creation. With an error it returns what was
+// typed all the same, as far as it was read.
+func readWanted(w http.ResponseWriter, r *http.Request) (wanted, error) {
+	kind, params, err := mediaTypeOf(r.Header, creationMedia...)
+	most := maxBody
+	if kind != "" && kind != mediaForm {
+		most = maxListBody
 	}
-	kind, params, err := mediaTypeOf(r.Header, mediaJSON, mediaForm, mediaMultipart)
-	if err != nil {
-		return err
+	if r.ContentLength > int64(most) {
+		return wanted{}, tooLarge(sizesOfCreations)
 	}
-	body, err := readBody(w, r)
 	if err != nil {
-		return err
+		return wanted{}, err
+	}
+	body, err := readBody(w, r, sizesOfCreations, func(beginning []byte) int {
+		if kind == mediaJSON && !beginsWith(beginning, "[") {
+			return maxBody
+		}
+		return most
+	})
+	if err != nil {
+		return wanted{}, err
 	}
 	if kind != mediaJSON && looksLikeJSON(body) {
-		return invalidRequest(say("problem.looks_like_json"))
+		return wanted{}, invalidRequest(say("problem.looks_like_json"))
 	}
 	switch kind {
 	case mediaJSON:
-		err = parseJSON(body, f)
-	case mediaForm:
-		err = parseForm(body, f)
-	case mediaMultipart:
-		err = parseMultipart(body, params["boundary"], f)
+		return readJSON(body)
+	case mediaForm, mediaMultipart:
+		return readForm(kind, params["boundary"], body)
+	case mediaPlain:
+		return readList(body)
 	default:
-		return unsupported(say("media.none"), mediaJSON, mediaForm, mediaMultipart)
+		return wanted{}, unsupported(say("media.none"), creationMedia...)
 	}
-	if err == nil && f.URL == nil {
-		err = invalidField("url", say("reason.is_missing"))
-	}
-	return err
+}
+
+// single is what asks for one link.
+func (f *fields) single() wanted {
+	return wanted{links: []shortener.NewLink{f.link()}, typed: f.typed()}
 }
 
 const (
 	mediaForm      = "application/x-www-form-urlencoded"
 	mediaMultipart = "multipart/form-data"
+	mediaPlain     = "text/plain"
 )
+
+// creationMedia are the kinds of body that ask for links.
+var creationMedia = []string{mediaJSON, mediaForm, mediaMultipart, mediaPlain}
 
 // mediaTypeOf returns which of the known kinds of body the headers announce; the
 // empty string is none at all.
@@ -194,16 +220,21 @@ func mediaTypeOf(h http.Header, known ...string) (kind string, params map[string
 	if !slices.Contains(known, kind) {
 		return "", nil, unsupported(say("media.unknown", "Type", quoted(kind)), known...)
 	}
-	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+	if !isUTF8(params) {
 		return "", nil, unsupported(say("media.charset"), known...)
 	}
 	return kind, params, nil
 }
 
+func isUTF8(params map[string]string) bool {
+	charset, ok := params["charset"]
+	return !ok || strings.EqualFold(charset, "utf-8")
+}
+
 func unsupported(what message, known ...string) *problem {
 	m := say("problem.send_json", "What", what, "JSON", mediaJSON)
 	if slices.Contains(known, mediaForm) {
-		m = say("problem.send_json_or_form", "What", what, "JSON", mediaJSON, "Form", mediaForm, "Multipart", mediaMultipart)
+		m = say("problem.send_json_or_form", "What", what, "JSON", mediaJSON, "Form", mediaForm, "Multipart", mediaMultipart, "Plain", mediaPlain)
 	}
 	return newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type", m)
 }
@@ -211,25 +242,42 @@ func unsupported(what message, known ...string) *problem {
 // unusable is a problem with a body that no one field is to blame for.
 func unusable(fault message) *problem { return invalidRequest(say("problem.body", "Fault", fault)) }
 
-func tooLarge() *problem {
-	return newProblem(http.StatusRequestEntityTooLarge, "too_large", say("problem.too_large", "Max", maxBody))
+// unusableItem is unusable for an item of a batch.
+func unusableItem(fault message) *problem { return invalidRequest(say("problem.item", "Fault", fault)) }
+
+func tooLarge(sizes message) *problem {
+	return newProblem(http.StatusRequestEntityTooLarge, "too_large", sizes)
 }
 
-// readBody reads a whole body, within its bounds in size and time.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// What a body may have at most. It is the same of all that ask for links, because
+// that a body is an array is not known of one that is not read.
+var (
+	sizeOfChanges    = say("problem.too_large", "Max", maxBody)
+	sizesOfCreations = say("problem.too_large_but_lists", "Max", maxBody, "List", maxListBody, "Plain", mediaPlain, "Multipart", mediaMultipart)
+)
+
+// readBody reads a whole body, within its time and as many bytes as one with that
+// beginning may have; sizes says how many that are.
+func readBody(w http.ResponseWriter, r *http.Request, sizes message, most func(beginning []byte) int) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil // a deadline would hit net/http's own watch over the connection
 	}
 	// Not every writer has a connection to set a deadline on; then whoever serves
 	// keeps the time. net/http lifts the deadline itself at the body's end.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
-	var over *http.MaxBytesError
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	bound := most(body)
+	if err == nil && maxBody < len(body) && len(body) <= bound {
+		rest := io.LimitReader(r.Body, int64(bound-len(body))+1)
+		whole := bytes.NewBuffer(body)
+		_, err = whole.ReadFrom(rest)
+		body = whole.Bytes()
+	}
 	switch {
+	case err == nil && len(body) > bound:
+		return nil, tooLarge(sizes)
 	case err == nil:
 		return body, nil
-	case errors.As(err, &over):
-		return nil, tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, newProblem(http.StatusRequestTimeout, "invalid_request", say("problem.late", "Seconds", wholeSeconds(bodyTimeout)))
 	default:
@@ -237,16 +285,18 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
-func looksLikeJSON(body []byte) bool {
-	body = bytes.TrimLeft(body, " \t\r\n")
-	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
+func looksLikeJSON(body []byte) bool { return beginsWith(body, "{") || beginsWith(body, "[") }
+
+// beginsWith reports whether JSON, be it cut off, begins with the bracket.
+func beginsWith(body []byte, bracket string) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte(bracket))
 }
 
-// parseJSON reads one object. The second version of Go's JSON package refuses
-// what the first lets pass: names given twice or in another case, invalid UTF-8,
-// half surrogate pairs.
-func parseJSON(body []byte, f any) error {
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
+// parseJSON reads one object, and says what is unusable about it. The second
+// version of Go's JSON package refuses what the first lets pass: names given twice
+// or in another case, invalid UTF-8, half surrogate pairs.
+func parseJSON(body []byte, f any, unusable func(fault message) *problem) error {
+	if !beginsWith(body, "{") {
 		return unusable(say("body.no_object", "Example", `{"url": "https://example.org/"}`))
 	}
 	err := json.Unmarshal(body, f, json.RejectUnknownMembers(true))
@@ -258,11 +308,13 @@ func parseJSON(body []byte, f any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &semantic) && errors.Is(err, json.ErrUnknownName):
-		return unusable(say("body.unknown_field", "Field", quoted(semantic.JSONPointer.LastToken())))
+		name := semantic.JSONPointer.LastToken()
+		return unusable(say("body.unknown_field", "Field", quoted(name))).about(name)
 	case errors.As(err, &semantic):
 		return mustBe(semantic.JSONPointer.LastToken())
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntactic):
-		return unusable(say("body.twice", "Field", quoted(syntactic.JSONPointer.LastToken())))
+		name := syntactic.JSONPointer.LastToken()
+		return unusable(say("body.twice", "Field", quoted(name))).about(name)
 	case errors.As(err, &syntactic):
 		return unusable(say("body.no_json_near", "Byte", syntactic.ByteOffset))
 	default:
@@ -272,9 +324,14 @@ func parseJSON(body []byte, f any) error {
 
 // quoted shows text from a request in a message: on one line, and not all of it.
 func quoted(text string) string {
+	return fmt.Sprintf("%q", shortened(text))
+}
+
+// shortened cuts text of a request to what an answer may repeat.
+func shortened(text string) string {
 	const most = 64
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return fmt.Sprintf("%q", text)
+	return text
 }

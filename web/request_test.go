@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -35,7 +36,6 @@ func TestRefusedBodies(t *testing.T) {
 	}{
 		{"no body", mediaJSON, "", 400, "one JSON object"},
 		{"null", mediaJSON, "null", 400, "one JSON object"},
-		{"a batch", mediaJSON, `[{"url":"https://example.org/"}]`, 400, "one JSON object"},
 		{"a string", mediaJSON, `"https://example.org/"`, 400, "one JSON object"},
 		{"no url", mediaJSON, `{}`, 400, "url: is missing"},
 		{"a null url", mediaJSON, `{"url":null}`, 400, "url: is missing"},
@@ -86,7 +86,7 @@ func TestRefusedBodies(t *testing.T) {
 		{"a part that is not text", multi, part(`name="url"`, "\xff") + "--b--\r\n", 400, "not valid UTF-8"},
 
 		{"another type", "text/xml", "<url/>", 415, `"text/xml"`},
-		{"JSON as text", "text/plain;charset=UTF-8", goodJSON, 415, "application/json"},
+		{"JSON as text", "text/plain;charset=UTF-8", goodJSON, 400, hint},
 		{"another charset", "application/json; charset=latin1", goodJSON, 415, "utf-8"},
 		{"a form in another charset", "application/x-www-form-urlencoded; charset=utf-16", "url=x", 415, "utf-8"},
 		{"an unreadable type", "application/json; charset", goodJSON, 415, "cannot be read"},
@@ -137,30 +137,53 @@ func TestEncodings(t *testing.T) {
 	wantAnswer(t, w, http.StatusUnsupportedMediaType, "cannot be read")
 }
 
+// An object and a form may have less than what may be a list. One that says that it
+// is too large, whatever it is, is not read at all.
 func TestBodySize(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteSetup{})
-	full := goodJSON + strings.Repeat(" ", maxBody-len(goodJSON))
-	wantAnswer(t, s.post(full), http.StatusCreated, "")
-
-	declared := &countedBody{Reader: strings.NewReader(full + " ")}
-	r := httptest.NewRequest(http.MethodPost, "/api/links", declared)
-	r.Header.Set("Content-Type", mediaJSON)
-	r.ContentLength = maxBody + 1
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	if wantAnswer(t, w, http.StatusRequestEntityTooLarge, `"code":"too_large"`); declared.read != 0 {
-		t.Errorf("read %d bytes of a body that said it was too large", declared.read)
+	object := func(size int) string { return goodJSON + strings.Repeat(" ", size-len(goodJSON)) }
+	array := func(size int) string { return "[" + goodJSON + "]" + strings.Repeat(" ", size-len(goodJSON)-2) }
+	lines := func(size int) string { return "https://example.org/" + strings.Repeat("\n", size-20) }
+	form := func(size int) string { return "url=https://example.org/" + strings.Repeat("+", size-24) }
+	multi := func(size int) string {
+		const head, end = "--b\r\nContent-Disposition: form-data; name=url\r\n\r\nhttps://example.org/", "\r\n--b--\r\n"
+		return head + strings.Repeat(" ", size-len(head)-len(end)) + end
 	}
+	for _, row := range []struct {
+		name, mediaType string
+		most, declared  int // bytes that are read, and up to which a length that is announced is waited for
+		body            func(size int) string
+	}{
+		{"object", mediaJSON, maxBody, maxListBody, object},
+		{"array", mediaJSON, maxListBody, maxListBody, array},
+		{"lines", mediaPlain, maxListBody, maxListBody, lines},
+		{"form", mediaForm, maxBody, maxBody, form},
+		{"multipart", "multipart/form-data; boundary=b", maxListBody, maxListBody, multi},
+	} {
+		header := map[string]string{"Content-Type": row.mediaType}
+		wantAnswer(t, s.do(call{body: row.body(row.most), header: header}), http.StatusCreated, "")
+		wantAnswer(t, s.do(call{body: row.body(row.most + 1), header: header}), http.StatusRequestEntityTooLarge, "not be larger than 65536 bytes, or 1048576 where it is a JSON array, text/plain or multipart/form-data.")
 
-	endless := &countedBody{Reader: neverEnding{}}
-	r = httptest.NewRequest(http.MethodPost, "/api/links", endless)
-	r.Header.Set("Content-Type", mediaJSON)
-	r.ContentLength = -1
-	w = httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	if wantAnswer(t, w, http.StatusRequestEntityTooLarge, `"code":"too_large"`); endless.read > maxBody+1 {
-		t.Errorf("read %d bytes of an endless body", endless.read)
+		declared := &countedBody{Reader: strings.NewReader("")}
+		r := httptest.NewRequest(http.MethodPost, "/api/links", declared)
+		r.Header.Set("Content-Type", row.mediaType)
+		r.ContentLength = int64(row.declared) + 1
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if wantAnswer(t, w, http.StatusRequestEntityTooLarge, `"code":"too_large"`); declared.read != 0 {
+			t.Errorf("%s: read %d bytes of a body that said it was too large", row.name, declared.read)
+		}
+
+		endless := &countedBody{Reader: io.MultiReader(strings.NewReader(row.body(100)[:1]), neverEnding{})}
+		r = httptest.NewRequest(http.MethodPost, "/api/links", endless)
+		r.Header.Set("Content-Type", row.mediaType)
+		r.ContentLength = -1
+		w = httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if wantAnswer(t, w, http.StatusRequestEntityTooLarge, `"code":"too_large"`); endless.read != row.most+1 {
+			t.Errorf("%s: read %d bytes of an endless body", row.name, endless.read)
+		}
 	}
 }
 
@@ -218,7 +241,7 @@ func FuzzParseJSON(f *testing.F) {
 	languages := testCatalogue(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var got fields
-		if err := parseJSON(body, &got); err != nil {
+		if err := parseJSON(body, &got, unusable); err != nil {
 			wantFitProblem(t, languages, err)
 			return
 		}
@@ -242,6 +265,7 @@ func FuzzParseMultipart(f *testing.F) {
 	for _, seed := range []string{
 		url + "--b--\r\n", url + part(`name=slug`, "abc") + "--b--", "preamble\r\n" + url + "--b--\r\nepilogue",
 		url + url + "--b--\r\n", url, "--b--\r\n", "--b\n\nx\n--b--\n", part(`name="url"; filename="x"`, "y") + "--b--\r\n",
+		part(`name="file"; filename="x"`, "y\n\nz") + part("name=slug", "") + "--b--\r\n", part(`name="file"`, "\ufeffy\r\n") + "--b--\r\n",
 		part(`name="ur\"l"`, "\xff") + "--b--\r\n", "--b\r\nContent-Transfer-Encoding: quoted-printable\r\nContent-Disposition: form-data; name=url\r\n\r\n=41\r\n--b--\r\n",
 	} {
 		f.Add([]byte(seed), "b")
@@ -261,7 +285,7 @@ func FuzzParseMultipart(f *testing.F) {
 		}
 		var anew bytes.Buffer
 		w := multipart.NewWriter(&anew)
-		values := map[string]string{"url": valueOf(got.URL), "slug": valueOf(got.Slug), "expires_at": valueOf(got.ExpiresAt)}
+		values := map[string]string{"url": valueOf(got.URL), "slug": valueOf(got.Slug), "expires_at": valueOf(got.ExpiresAt), "file": valueOf(got.file)}
 		if got.MaxVisits != nil {
 			values["max_visits"] = fmt.Sprint(*got.MaxVisits)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // plain is what no page could take for anything else.
@@ -42,7 +41,7 @@ func goesByPages(t *testing.T, chromium context.Context) {
 	call(v, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	v.arrive(s.origin+"/", http.StatusOK)
 	v.insert("url", everything.Text)
-	v.wantStatus(http.StatusCreated, chromedp.KeyEvent(kb.Enter))
+	v.wantStatus(http.StatusCreated, pressButton)
 	v.wantShown(".destination", everything.Text)
 	manage := get(v, chromedp.AttributeValue(chromedp.CSS(".manage"), "href")).Value
 	h.takeToken(manage)

@@ -176,7 +176,9 @@ type spyStore struct {
 	gets  atomic.Int64
 	fail  func() error // nil never fails; may panic
 
-	failVisits atomic.Bool
+	failVisits  atomic.Bool
+	failWrites  atomic.Bool // of creations; all can be read
+	failAnswers atomic.Bool
 }
 
 func (s *spyStore) called() error {
@@ -198,6 +200,9 @@ func (s *spyStore) EnsureSecret(ctx context.Context, day string) (quota.Secret, 
 	if err := s.called(); err != nil {
 		return quota.Secret{}, err
 	}
+	if s.failWrites.Load() {
+		return quota.Secret{}, shortener.ErrUnavailable
+	}
 	return s.Store.EnsureSecret(ctx, day)
 }
 
@@ -212,7 +217,20 @@ func (s *spyStore) Create(ctx context.Context, c shortener.Creation) error {
 	if err := s.called(); err != nil {
 		return err
 	}
+	if s.failWrites.Load() {
+		return shortener.ErrUnavailable
+	}
 	return s.Store.Create(ctx, c)
+}
+
+func (s *spyStore) Answer(ctx context.Context, refs []shortener.AnswerRef) (shortener.Answer, error) {
+	if err := s.called(); err != nil {
+		return shortener.Answer{}, err
+	}
+	if s.failAnswers.Load() {
+		return shortener.Answer{}, quota.ErrCannotCount
+	}
+	return s.Store.Answer(ctx, refs)
 }
 
 func (s *spyStore) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {

@@ -154,6 +154,15 @@ func TestConnectionIsKeptWhenTheBodyHasCome(t *testing.T) {
 		c.send(t, "%s", request)
 		c.answer(t, http.StatusCreated)
 	})
+	t.Run("a list read to its end", func(t *testing.T) {
+		t.Parallel()
+		c := dial(t, 3)
+		list := "[" + goodJSON + "]" + strings.Repeat(" ", 2*maxBody)
+		for range 2 {
+			c.send(t, "%sContent-Length: %d\r\n\r\n%s", head, len(list), list)
+			c.answer(t, http.StatusCreated)
+		}
+	})
 	t.Run("another method", func(t *testing.T) {
 		t.Parallel()
 		c := dial(t, 0)
@@ -258,6 +267,7 @@ func TestBrokenBodies(t *testing.T) {
 		status        int
 	}{
 		{"endless chunks", "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("8000\r\n"+strings.Repeat(" ", 0x8000)+"\r\n", 3), 413},
+		{"an endless list", "Transfer-Encoding: chunked\r\n\r\n1\r\n[\r\n" + strings.Repeat("8000\r\n"+strings.Repeat(" ", 0x8000)+"\r\n", 33), 413},
 		{"declared too large", "Content-Length: 1073741824\r\n\r\n", 413},
 		{"not in chunks", "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400},
 		{"another media type", "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n", 415},

@@ -1,0 +1,149 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"mime"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"snip/shortener"
+)
+
+// maxListBody bounds the body of a creation that may ask for many links, in bytes.
+const maxListBody = 1 << 20
+
+// readJSON reads one object, which asks for a link, or an array of them, which is a
+// batch also where it holds one.
+func readJSON(body []byte) (wanted, error) {
+	if beginsWith(body, "[") {
+		b := wanted{batch: true}
+		err := b.readArray(body)
+		return b, err
+	}
+	var f fields
+	err := parseJSON(body, &f, unusable)
+	return f.single(), cmp.Or(err, f.missing())
+}
+
+// readArray reads the items one by one, so that each that is wrong is found, and
+// none beyond the most that may be there is read.
+func (b *wanted) readArray(body []byte) error {
+	// Whether a name is given twice is the item's own matter.
+	in := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	if _, err := in.ReadToken(); err != nil {
+		return noJSON(in, err)
+	}
+	for in.PeekKind() != ']' {
+		item, err := in.ReadValue()
+		if err != nil {
+			return noJSON(in, err)
+		}
+		var f fields
+		fault := parseJSON(item, &f, unusableItem)
+		if fault = cmp.Or(fault, f.missing()); fault != nil {
+			b.faults = append(b.faults, shortener.ItemError{Index: len(b.links), Err: fault})
+			f = fields{}
+		}
+		if err := b.add(f.link()); err != nil {
+			return err
+		}
+	}
+	if _, err := in.ReadToken(); err != nil {
+		return noJSON(in, err)
+	}
+	if _, err := in.ReadToken(); err != io.EOF {
+		return noJSON(in, err)
+	}
+	return b.notEmpty()
+}
+
+// noJSON is what is wrong where a decoder stands, or with what follows there.
+func noJSON(in *jsontext.Decoder, err error) error {
+	at := in.InputOffset()
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		at = syntactic.ByteOffset
+	}
+	return unusable(say("body.no_json_near", "Byte", at))
+}
+
+// readList reads a body of lines.
+func readList(body []byte) (wanted, error) {
+	text, ok := plainText(body)
+	if !ok {
+		return wanted{}, unusable(say("body.list_no_utf8"))
+	}
+	b := wanted{links: []shortener.NewLink{{}}}
+	err := b.readLines(text)
+	return b, err
+}
+
+// plainText returns what a text file holds, without the mark that some editors
+// begin it with.
+func plainText(file []byte) (text string, ok bool) {
+	return strings.TrimPrefix(string(file), "\ufeff"), utf8.Valid(file)
+}
+
+// setFile fills in the file of a form.
+func (f *fields) setFile(contentType string, content []byte) error {
+	if slices.Contains(f.given, "file") {
+		return invalidField("file", say("reason.is_given_twice"))
+	}
+	f.given = append(f.given, "file")
+	text, ok := plainText(content)
+	if kind, params, err := mime.ParseMediaType(contentType); contentType != "" {
+		// Programs that do not know what a file holds say octet-stream.
+		ok = ok && err == nil && (kind == mediaPlain || kind == "application/octet-stream") && isUTF8(params)
+	}
+	if !ok {
+		return invalidField("file", say("reason.must_be_plain_text"))
+	}
+	f.file = &text
+	return nil
+}
+
+// readLines makes of the one link that is asked for a batch, of links that differ in
+// their destinations only: one for each line that is not blank.
+func (b *wanted) readLines(text string) error {
+	each := b.links[0]
+	if each.Slug != "" {
+		return invalidField("slug", say("reason.names_one_link_only"))
+	}
+	b.links, b.batch = nil, true
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if each.URL = strings.TrimSpace(line); each.URL == "" {
+			continue
+		}
+		if err := b.add(each); err != nil {
+			return err
+		}
+		b.lines = append(b.lines, n)
+	}
+	return b.notEmpty()
+}
+
+func (b *wanted) add(link shortener.NewLink) error {
+	if len(b.links) == shortener.MaxBatch {
+		return listSize()
+	}
+	b.links = append(b.links, link)
+	return nil
+}
+
+func (b *wanted) notEmpty() error {
+	if len(b.links) == 0 {
+		return listSize()
+	}
+	return nil
+}
+
+func listSize() *problem {
+	return invalidRequest(say("problem.list_size", "Max", shortener.MaxBatch))
+}

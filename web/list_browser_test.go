@@ -1,0 +1,211 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestBrowserLists makes links at once, with Chromium.
+func TestBrowserLists(t *testing.T) {
+	t.Parallel()
+	chromium := startChromium(t)
+	for name, journey := range map[string]func(*testing.T, context.Context){
+		"a list by keyboard":          makesList,
+		"a list without script":       makesListWithoutScript,
+		"a list without a clipboard":  copiesWithoutClipboard,
+		"a list with wrong lines":     isToldWhichLines,
+		"a list that is too long":     isToldThatFewerAreLeft,
+		"a list with a name":          namesNoList,
+		"a list that cannot be shown": getsNoScriptForLists,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			journey(t, chromium)
+		})
+	}
+}
+
+// rows are what the table of a list has made.
+func (v *tab) rows() (rows [][3]string) {
+	v.t.Helper()
+	return get(v, chromedp.Evaluate[[][3]string](`[...document.querySelectorAll('.list tbody tr')].map((row) =>
+		[row.querySelector('.destination').textContent, row.querySelector('.short').href, row.querySelector('.manage').href])`))
+}
+
+// wantRows compares the destinations in the table, and follows its links.
+func (v *tab) wantRows(destinations ...string) [][3]string {
+	v.t.Helper()
+	rows := v.rows()
+	if len(rows) != len(destinations) {
+		v.t.Fatalf("the table has %q, want %q", rows, destinations)
+	}
+	for i, row := range rows {
+		if row[0] != destinations[i] {
+			v.t.Errorf("row %d leads to %q, want %q", i, row[0], destinations[i])
+		}
+		v.wantVisit(row[1], http.StatusFound, destinations[i])
+	}
+	return rows
+}
+
+func makesList(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	for _, name := range []string{"clipboard-read", "clipboard-write"} {
+		call(v, browser.SetPermission, browser.SetPermissionParams{
+			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted, BrowserContextID: v.browserContext(),
+		})
+	}
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.wantFocus("#url")
+	height := `document.getElementById('url').clientHeight`
+	low := get(v, chromedp.Evaluate[int](height))
+	const quoted = `https://example.org/"2"?a,b;=1+1`
+	v.do(chromedp.KeyEvent("example.org/1"))
+	v.pressEnter(kb.ModifierShift)
+	v.do(chromedp.KeyEvent(quoted))
+	if high := get(v, chromedp.Evaluate[int](height)); high <= low {
+		t.Errorf("with two lines the field is %d high, and was %d", high, low)
+	}
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#made button")
+	rows := v.wantRows("https://example.org/1", quoted)
+	v.wantText("daily", "50 links a day, 48 left today.")
+	v.wantValue("url", "")
+	if high := get(v, chromedp.Evaluate[int](height)); high != low {
+		t.Errorf("when it is empty again, the field is %d high, and was %d", high, low)
+	}
+
+	v.do(chromedp.KeyEvent(kb.Enter))
+	v.wantText("made", "Leads to Short link https://example.org/1 "+rows[0][1]+" Manage "+quoted+" "+rows[1][1]+" Manage "+
+		"Keep the manage links: they are the only way to change or delete the short links. Copied Download")
+	if got := get(v, chromedp.Evaluate[string](`navigator.clipboard.readText()`, chromedp.EvalAwaitPromise)); got != rows[0][1]+"\n"+rows[1][1] {
+		t.Errorf("copied %q", got)
+	}
+	v.do(chromedp.KeyEvent(kb.Tab))
+	file := v.saves("snip-links.csv", chromedp.KeyEvent(kb.Enter))
+	lines, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil || len(lines) != 3 || strings.Join(lines[0], " ") != "url short_url manage_url" || [3]string(lines[1]) != rows[0] ||
+		strings.ReplaceAll(lines[2][0], "%3B", ";") != quoted || strings.Contains(string(file), ";") || lines[2][1] != rows[1][1] || lines[2][2] != rows[1][2] {
+		t.Errorf("downloaded %q, %v; want %q", lines, err, rows)
+	}
+
+	// All are kept, the latest first, and managed from there.
+	v.wantText("kept-links", rows[0][1]+" https://example.org/1 Copy QR code Manage "+rows[1][1]+" "+quoted+" Copy QR code Manage")
+	v.goes(chromedp.Click(chromedp.CSS("#made tbody tr:nth-child(2) .manage")))
+	v.do(chromedp.WaitVisible(chromedp.ID("endless")))
+	v.wantValue("url", quoted)
+}
+
+func makesListWithoutScript(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	call(v, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.wantFocus("#url")
+	v.do(chromedp.KeyEvent("https://example.org/1"), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent("example.org/2"))
+	v.wantStatus(http.StatusCreated, pressButton)
+	v.wantRows("https://example.org/1", "https://example.org/2")
+	v.do(chromedp.WaitNotVisible(chromedp.CSS(".list button")))
+	if got := get(v, chromedp.Text(chromedp.CSS("h1"))); got != "2 links made" {
+		t.Errorf("the heading is %q", got)
+	}
+}
+
+// copiesWithoutClipboard is on a page without TLS that is not on this machine.
+func copiesWithoutClipboard(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `Object.defineProperty(navigator, 'clipboard', {value: undefined}); document.execCommand = () => false`,
+	})
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.insert("url", "https://example.org/1\nhttps://example.org/2")
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#made button")
+	v.do(chromedp.KeyEvent(kb.Enter))
+	v.wantFocus("#made textarea")
+	rows := v.rows()
+	if got := get(v, chromedp.Evaluate[string](`getSelection().toString()`)); len(rows) != 2 || got != rows[0][1]+"\n"+rows[1][1] {
+		t.Errorf("selected %q of %q", got, rows)
+	}
+}
+
+func isToldWhichLines(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/"))
+	const typed = "https://example.org/\n\nftp:x\n \nhttps://a..b/"
+	v.insert("url", typed)
+	v.pressEnter(kb.ModifierNone)
+	v.wantText("problem", "Line 3: This link must start with http:// or https://; only a host with a dot, as in example.org/page, may stand without. "+
+		"Line 5: This link must not have a host with nothing before or between its dots.")
+	v.wantValue("url", typed)
+	v.insert("url", "https://example.org/\nhttps://example.org/2")
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#made button")
+	v.wantHidden("problem")
+	v.wantText("daily", "50 links a day, 48 left today.") // the mistake cost nothing
+
+	// One link after the list is shown as always, and so is what is wrong with it.
+	v.enter("ftp:x")
+	v.wantText("problem", "This link must start with http:// or https://; only a host with a dot, as in example.org/page, may stand without.")
+	v.insert("url", "https://example.org/3")
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#short")
+	v.wantLink(s.origin+"/", "https://example.org/3")
+}
+
+func isToldThatFewerAreLeft(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 2})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.insert("url", "https://example.org/1\nhttps://example.org/2\nhttps://example.org/3")
+	v.pressEnter(kb.ModifierNone)
+	v.wantText("problem", "Fewer links are left for you today than the list has. Try again at 09:00 your time (00:00 UTC).")
+	v.insert("url", "https://example.org/1\nhttps://example.org/2")
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#made button")
+	v.enter("https://example.org/3")
+	v.wantText("problem", refused+"Try again at 09:00 your time (00:00 UTC).")
+}
+
+func namesNoList(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin+"/"), chromedp.Click(chromedp.CSS("summary")))
+	v.fill("slug", "abc")
+	v.fill("max_visits", "1")
+	v.insert("url", "https://example.org/1\nhttps://example.org/2")
+	v.pressEnter(kb.ModifierNone)
+	v.wantText("slug-problem", "This name names one link only; leave it out where there are several.")
+	v.wantFocus("#slug[aria-invalid=true]")
+	v.fill("slug", "")
+	v.do(pressButton)
+	v.wantFocus("#made button")
+	for _, row := range v.wantRows("https://example.org/1", "https://example.org/2") {
+		v.wantVisit(row[1], http.StatusGone, "") // one visit was for each of them
+	}
+}
+
+// getsNoScriptForLists asks for nothing that it could not show.
+func getsNoScriptForLists(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/"))
+	s.strange.Store(true)
+	v.insert("url", "https://example.org/1\nhttps://example.org/2")
+	v.pressEnter(kb.ModifierNone)
+	v.wantText("problem", lost)
+	s.wantTries(t, 0)
+}
