@@ -10,8 +10,8 @@
 //
 // The package promises that no decision is made anywhere but in [Decide], and
 // that a subject never holds an address that could be read back. It knows no
-// HTTP, no links and no storage; boltquota keeps counters in a bbolt
-// transaction of the caller's.
+// HTTP, no links and no storage; boltquota and pgquota keep counters in
+// a bbolt or PostgreSQL transaction of the caller's.
 //
 // Start with [Policy.Charges] and [Decide].
 package quota

@@ -15,18 +15,21 @@ import (
 // mayImport says which of our packages each of them may know. A package that is
 // not listed may know none and is reported, so a new one needs its line here.
 var mayImport = map[string][]string{
-	"snip/mutation":            {},
-	"snip/quota":               {},
-	"snip/quota/boltquota":     {"snip/quota"},
-	"snip/static":              {},
-	"snip/shortener":           {"snip/quota"},
-	"snip/shortener/blocklist": {"snip/shortener"},
-	"snip/shortener/boltstore": {"snip/quota", "snip/quota/boltquota", "snip/shortener"},
-	"snip/shortener/memstore":  {"snip/quota", "snip/shortener"},
-	"snip/shortener/storetest": {"snip/quota", "snip/shortener"},
-	"snip/web":                 {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/web/admin":           {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/cmd/snip":            {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
+	"snip/mutation":             {},
+	"snip/quota":                {},
+	"snip/quota/boltquota":      {"snip/quota"},
+	"snip/quota/pgquota":        {"snip/quota"},
+	"snip/quota/pgquota/pgtest": {},
+	"snip/quota/quotatest":      {"snip/quota"},
+	"snip/static":               {},
+	"snip/shortener":            {"snip/quota"},
+	"snip/shortener/blocklist":  {"snip/shortener"},
+	"snip/shortener/boltstore":  {"snip/quota", "snip/quota/boltquota", "snip/shortener"},
+	"snip/shortener/memstore":   {"snip/quota", "snip/shortener"},
+	"snip/shortener/storetest":  {"snip/quota", "snip/shortener"},
+	"snip/web":                  {"snip/quota", "snip/shortener", "snip/static"},
+	"snip/web/admin":            {"snip/quota", "snip/shortener", "snip/static"},
+	"snip/cmd/snip":             {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/web", "snip/web/admin"},
 }
 
 // confined says which packages alone may use a technology.
@@ -36,7 +39,7 @@ var confined = []struct {
 }{
 	{"github.com/labstack/echo/", []string{"snip/web"}},
 	{"go.etcd.io/bbolt", []string{"snip/quota/boltquota", "snip/shortener/boltstore"}},
-	{"github.com/jackc/pgx/", nil},
+	{"github.com/jackc/pgx/", []string{"snip/quota/pgquota", "snip/quota/pgquota/pgtest"}},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
 	{"net/http", []string{"snip/web", "snip/web/admin", "snip/cmd/snip"}},
 	{"github.com/prometheus/", []string{"snip/web/admin"}},
