@@ -158,6 +158,18 @@ func (l *Ledger) Reserve(r quota.Reservation) (stored quota.Reservation, already
 	return own(r), false, nil
 }
 
+// Reservation is the function of that name, on the ledger.
+func (l *Ledger) Reservation(id string) (quota.Reservation, error) {
+	row := l.reservations[id]
+	switch {
+	case row == nil || row.wrong == nil && row.now.State == "":
+		return quota.Reservation{}, quota.ErrNoReservation
+	case row.wrong != nil:
+		return quota.Reservation{}, row.wrong
+	}
+	return own(row.now), nil
+}
+
 // Commit is the function of that name, on the ledger.
 func (l *Ledger) Commit(id string, actual []int64) (quota.Reservation, []quota.Count, error) {
 	return l.settle(id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
@@ -172,28 +184,25 @@ func (l *Ledger) Release(id string) (quota.Reservation, []quota.Count, error) {
 
 // settle makes of a pending reservation what become says.
 func (l *Ledger) settle(id string, become func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error)) (quota.Reservation, []quota.Count, error) {
-	row := l.reservations[id]
-	if row == nil || row.wrong == nil && row.now.State == "" {
-		return quota.Reservation{}, nil, quota.ErrNoReservation
+	r, err := l.Reservation(id)
+	if err != nil {
+		return r, nil, err
 	}
-	if row.wrong != nil {
-		return quota.Reservation{}, nil, row.wrong
-	}
-	counts := make([]quota.Count, len(row.now.Charges))
-	for i, c := range row.now.Charges {
+	counts := make([]quota.Count, len(r.Charges))
+	for i, c := range r.Charges {
 		switch at := l.counters[c.Counter]; {
 		case at != nil && at.wrong != nil:
 			return quota.Reservation{}, nil, at.wrong
 		case at != nil:
 			counts[i] = at.now
-		case row.now.State == quota.Pending:
+		case r.State == quota.Pending:
 			// What a window that has been swept held went with it, and decides nothing more.
 			counts[i].Held = c.Cost
 		}
 	}
-	settled, after, err := become(row.now, counts)
-	if err != nil || row.now.State != quota.Pending {
-		return own(settled), after, err
+	settled, after, err := become(r, counts)
+	if err != nil || r.State != quota.Pending {
+		return settled, after, err
 	}
 	l.put(settled, after)
 	return own(settled), after, nil
