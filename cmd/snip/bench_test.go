@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -60,6 +61,32 @@ func BenchmarkServe(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkBatch is one client that makes its links one by one, or fifty at once. The
+// two take turns, because a disk is not as fast in one second as in the next.
+func BenchmarkBatch(b *testing.B) {
+	const batch = 50
+	huge := quota.Policy{Client: 1 << 40, Network: 1 << 40, Service: 1 << 40}
+	c := dialForBenchmark(b, serveForBenchmark(b, huge, quota.ThrottleConfig{}))
+	requests := make([]string, 2)
+	for i, n := range []int{1, batch} {
+		body := batchOf(n)
+		requests[i] = fmt.Sprintf("POST /api/links HTTP/1.1\r\nHost: s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, request := range requests {
+			began := time.Now()
+			if status, err := c.answer(request); err != nil || status != http.StatusCreated {
+				b.Fatalf("status %d, %v", status, err)
+			}
+			took[i] += time.Since(began)
+		}
+	}
+	b.ReportMetric(float64(took[1])/float64(took[0]), "batch/single")
+	b.ReportMetric(float64(took[0].Microseconds())/float64(b.N), "µs/single")
+	b.ReportMetric(float64(took[1].Microseconds())/float64(b.N), "µs/batch")
 }
 
 // serveForBenchmark serves a store that has the link "abc" until the benchmark
