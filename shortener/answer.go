@@ -1,6 +1,7 @@
 package shortener
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -11,7 +12,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"snip/quota"
@@ -86,11 +89,9 @@ func (s *Service) replay(ctx context.Context, who quota.Client, d demand, now ti
 	if d.batch {
 		r.scope = "batch"
 	}
-	payload, err := json.Marshal(d.links)
-	if err != nil {
+	if r.fingerprint, err = fingerprint(d.links); err != nil {
 		return r, nil, err
 	}
-	r.fingerprint = sha256.Sum256(payload)
 	// The latest day first, and that of tomorrow too: a clock may step back over midnight.
 	for _, days := range []int{1, 0, -1} {
 		day := quota.DayOf(now.AddDate(0, 0, days)).Label
@@ -171,33 +172,49 @@ func (r replayable) ref(day string, secret quota.Secret) AnswerRef {
 	return AnswerRef{Day: day, ID: AnswerID(mac.Sum(nil))}
 }
 
-// sealedAnswer is what is sealed. The names of its fields, and of theirs, are a format:
-// the program reads the answers that it gave before an upgrade. What is ever added to
-// [NewLink] must be left out of the fingerprint where it is zero.
-type sealedAnswer struct {
-	Fingerprint []byte
-	Made        []Made
+// fingerprint tells demands apart. The names of [NewLink]'s fields are a part of it, and
+// so of a format: the program knows the demands that it did before an upgrade. A field
+// that is ever added must be left out where it is zero.
+func fingerprint(links []NewLink) (sum [sha256.Size]byte, err error) {
+	hash := sha256.New()
+	for _, n := range links {
+		n.URL = strings.TrimSpace(n.URL) // as it is stored
+		if err := plainJSON(hash).Encode(n); err != nil {
+			return sum, err
+		}
+	}
+	return [sha256.Size]byte(hash.Sum(nil)), nil
 }
 
-// seal returns the answer to be kept, or nil without a key.
+// plainJSON writes one value a line, and & as it is: as an escape it would have six
+// bytes, and a list of long links many times the memory that its body had.
+func plainJSON(w io.Writer) *json.Encoder {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder
+}
+
+// seal returns the answer to be kept, or nil without a key. Sealed are the
+// fingerprint, and then each of the links, in JSON: the names of the fields of [Made]
+// are a format, too.
 func (r replayable) seal(at time.Time, made []Made) (*Answer, error) {
 	if r.key == "" {
 		return nil, nil
 	}
-	kept := sealedAnswer{Fingerprint: r.fingerprint[:]}
+	var text bytes.Buffer
+	text.Write(r.fingerprint[:])
+	encoder := plainJSON(&text)
 	for _, m := range made {
 		m.Link.Creator, m.Link.Token = "", TokenHash{} // which are no text, and in no answer
-		kept.Made = append(kept.Made, m)
-	}
-	text, err := json.Marshal(kept)
-	if err != nil {
-		return nil, err
+		if err := encoder.Encode(m); err != nil {
+			return nil, err
+		}
 	}
 	aead, err := r.aead(r.today)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{AnswerRef: r.today, At: at, Sealed: aead.Seal(nil, nil, text, nil)}, nil
+	return &Answer{AnswerRef: r.today, At: at, Sealed: aead.Seal(nil, nil, text.Bytes(), nil)}, nil
 }
 
 // open returns what was answered, or [ErrKeyReused] where that was to another
@@ -211,14 +228,24 @@ func (r replayable) open(a Answer) ([]Made, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	var kept sealedAnswer
-	if err := json.Unmarshal(text, &kept); err != nil {
-		return nil, unreadable(err)
+	if len(text) < sha256.Size {
+		return nil, unreadable(io.ErrUnexpectedEOF)
 	}
-	if !hmac.Equal(kept.Fingerprint, r.fingerprint[:]) {
+	if !hmac.Equal(text[:sha256.Size], r.fingerprint[:]) {
 		return nil, ErrKeyReused
 	}
-	return kept.Made, nil
+	var made []Made
+	for decoder := json.NewDecoder(bytes.NewReader(text[sha256.Size:])); ; {
+		var m Made
+		switch err := decoder.Decode(&m); {
+		case err == nil:
+			made = append(made, m)
+		case errors.Is(err, io.EOF) && made != nil:
+			return made, nil
+		default:
+			return nil, unreadable(err)
+		}
+	}
 }
 
 // unreadable refuses: without the answer nobody knows whether the demand was done.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,6 +68,8 @@ func TestReplay(t *testing.T) {
 		URL: "https://example.org/a?b=%20&c=<\u2028>", ExpiresAt: "2026-11-29T13:00:00.5+01:00", MaxVisits: &visits, ForwardQuery: true, ShowsTarget: true,
 	})
 	tries.again("at once")
+	tries.n.URL = " " + tries.n.URL + "\n"
+	tries.again("with blanks that are no part of it")
 	f.wantUsed(t, 1)
 	for range 49 {
 		if _, err := f.create(shortener.NewLink{URL: "https://example.org/"}); err != nil {
@@ -86,7 +89,7 @@ func TestReplay(t *testing.T) {
 	f.wantUsed(t, 50)
 	f.store.fail["create"], f.store.fail["secret"] = errors.New("read-only"), errors.New("read-only")
 	tries.again("though nothing can be written")
-	if got := f.Outcomes(); got.Created != 50 || got.Replayed != 5 || got.Unavailable != 0 {
+	if got := f.Outcomes(); got.Created != 50 || got.Replayed != 6 || got.Unavailable != 0 {
 		t.Errorf("outcomes: %+v", got)
 	}
 }
@@ -385,18 +388,37 @@ func (s old) Create(_ context.Context, c shortener.Creation) error {
 	return nil
 }
 
+// An answer takes the room of its links, also where their text is such that JSON could
+// write it as escapes.
+func TestAnswerTakesTheRoomOfItsLinks(t *testing.T) {
+	t.Parallel()
+	const destination = 8_000
+	f := newFixture(t, standard)
+	store := old{Store: f.store.Store, made: new(shortener.Creation)}
+	f.store.Store = store
+	f.store.fail["answer"] = shortener.ErrNotFound
+	for _, char := range []string{"x", "&", "<", "é", "\u2028", `"`} {
+		url := "https://example.org/" + strings.Repeat(char, destination/len(char)) + "x" // a blank at the end would be none of it
+		if _, err := f.CreateBatch(t.Context(), someone, []shortener.NewLink{{URL: url}, {URL: url}}, aKey); err != nil {
+			t.Fatalf("%q: %v", char, err)
+		}
+		if size := len(store.made.Answer.Sealed); size < 2*destination || size > 2*(2*destination+500) {
+			t.Errorf("%q: two links of %d bytes are sealed in %d", char, destination, size)
+		}
+	}
+}
+
 // What an answer looks like and how it is found and sealed is a format: answers are
 // read by the program that comes after an upgrade. They are of no use without the key.
 func TestAnswerOfAnEarlierProgram(t *testing.T) {
 	t.Parallel()
 	const (
 		id     = "a5bb105c41f787c15e633c7ea4bf540f"
-		token  = "ENCAZJM7KSVMMHSKNDFIJ2Q7FY"
-		sealed = "XWCm3rWggC5NUL8LtIc9U4jCtGIRRnRB0HAgWPJBkODw3TzeleL3x9fflT+Mr6aVJA6uy6etAgteyPUxen/rhvo8VHUptN7QAHGnTJWhtL7w37hzgTssE51iVHx1nLxYU0pWMOvn2grp" +
-			"Su0RO4w8FgRNlwtfIMQ3bK+8OJwQDR3AyL6qHI/bI4cMVEjP6r88PYMFKMQGM00Z5dkSbSt7BOUk2ip9Aq0+pk9K5+skd2rjrRoR/O74zKhLJoKJCGmsAvaeNDFF753129MVHAzqCX5S" +
-			"EpbfjnZNhIjLNsfFp2GWRbGhrTZdQYWp+LTF1nGkCdujAa4TLl78jXMpE/ZfpslxdqDO0DJCEMNN98NsMFQEJMy/kN9fjoHtOoCWPBtwiewnKyGUp+b5uz0efTuKXK4AXLaq+86jYV6+" +
-			"UrcgvbJQ+gK01uK53Z38nkNn77HpsoHTVhuJR5QWkkqtA/lP9hoL//7PnbFh9oZACJ0GR93LXSIvlQy84gTXMVPKJRevFUoKDfyPCZD78Ts7byd81Xi8z0snzCe+5JkghgtGfr/WEWJL" +
-			"owUmZM0v/4d3LfBLb/Z3eyKMKmqU"
+		token  = "CLJOHLK3ZRZYHQI5JIUY4JNQ3S"
+		sealed = "LVDVrSDgflaijWyzHALNQ34t9+lAv4VhZkR+5znOHxw0XFophfuu+ZjfUGRnURZeVwJAqNM1gwiRYk1EDNQ6xxhwmPgChWSJWWUPc+LYgmg89Mm0+tCZjeSjKpki3ty/cXyBpk7YimEL" +
+			"Fu1LcA1ZYuwmpPDDu3b7eQjY+n2kboLLuzPqZoaxorK0hqzDOuwiiLz1Kd2R7B8p3LJmsCiAMhbUF1sB9QaOgBW4+KRTt3ObKj0dhUrEmqsFUi1gqDaDJtA9BDAPA6Hy6zf4Wu5/ZR2u" +
+			"7LGRl02g4ipR/u+LwCvRkg6/FrdZ4WGT247m3cbulGFeiPw/Ba7piPOl9qHRrpHOhU/Yb9WSq7dt/RZmbPrP2cQE3Rj57lJLdvkR1mgV7JT4rs1kl1xjPShA3onQJ5dgV7K1TacXwg8b" +
+			"CmAr3GQvV7yQphuFe24Y5x/wIT+nzIY1+IDqD/sKarQCHbWhYzxsskfjHP8hc3iLSZ3f58YXodoHK17Op2bSY2526Kw0vxWfKA8Ozr0mY4ADZUNeepdY"
 	)
 	idBytes, idErr := hex.DecodeString(id)
 	sealedBytes, sealedErr := base64.StdEncoding.DecodeString(sealed)

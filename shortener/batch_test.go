@@ -1,6 +1,7 @@
 package shortener_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -117,4 +118,16 @@ func TestGeneratedSlugsAreDrawnAgain(t *testing.T) {
 		t.Errorf("again: %+v, %v, want the slugs that were stored", again, err)
 	}
 	f.wantUsed(t, 5)
+}
+
+// Who leaves is no trouble of the store's, and no alert.
+func TestWithdrawn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standard)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	_, err := f.Create(ctx, someone, shortener.NewLink{URL: "https://example.org/"}, "")
+	if o := f.Outcomes(); !errors.Is(err, context.Canceled) || o.Withdrawn != 1 || o.Unavailable != 0 {
+		t.Errorf("%v, outcomes %+v", err, o)
+	}
 }

@@ -1,6 +1,7 @@
 package shortener
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -11,10 +12,11 @@ import (
 // Levels are those of a policy, the widest first.
 var Levels = [...]quota.Level{quota.LevelService, quota.LevelNetwork, quota.LevelClient}
 
-// outcomes counts what became of creations, by links where they were made, and visits since the process began, for whoever
-// watches. What was used of quota is in the store.
+// outcomes counts what became of creations, by links where they were made, and of
+// visits since the process began, for whoever watches. What was used of quota is in
+// the store.
 type outcomes struct {
-	created, replayed, invalid, taken, blocked, unchecked, unavailable atomic.Int64
+	created, replayed, invalid, taken, blocked, unchecked, withdrawn, unavailable atomic.Int64
 
 	followed, missing, ended, takenDown, failed atomic.Int64
 	visitsLost                                  atomic.Int64
@@ -25,6 +27,8 @@ type outcomes struct {
 // Outcomes is how many creations and visits ended how since the process began.
 type Outcomes struct {
 	Created, Replayed, Invalid, Taken, Blocked, Unchecked, Unavailable int64
+
+	Withdrawn int64 // because who asked for the link left before it was begun
 
 	Refused     map[quota.Level]int64
 	WouldRefuse map[quota.Level]int64 // by levels in a dry run
@@ -43,6 +47,7 @@ func (s *Service) Outcomes() Outcomes {
 		Taken:       o.taken.Load(),
 		Blocked:     o.blocked.Load(),
 		Unchecked:   o.unchecked.Load(),
+		Withdrawn:   o.withdrawn.Load(),
 		Unavailable: o.unavailable.Load(),
 		Followed:    o.followed.Load(),
 		Missing:     o.missing.Load(),
@@ -76,6 +81,8 @@ func (o *outcomes) count(err error) {
 		o.blocked.Add(1)
 	case errors.Is(err, ErrUnchecked), errors.Is(err, quota.ErrExceeded): // the latter at a level of checks
 		o.unchecked.Add(1)
+	case errors.Is(err, context.Canceled):
+		o.withdrawn.Add(1)
 	default:
 		o.unavailable.Add(1)
 	}

@@ -60,9 +60,7 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	o := m.service.Outcomes()
-	for outcome, n := range map[string]int64{
-		"created": o.Created, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked, "unchecked": o.Unchecked, "unavailable": o.Unavailable,
-	} {
+	for outcome, n := range creations(o) {
 		count(creationsDesc, float64(n), outcome)
 	}
 	for _, level := range shortener.Levels {

@@ -100,7 +100,7 @@ func (s *server) status(ctx context.Context) status {
 		}
 	}
 	o := s.service.Outcomes()
-	v.Creations = map[string]int64{"created": o.Created, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked, "unchecked": o.Unchecked, "unavailable": o.Unavailable}
+	v.Creations = creations(o)
 	for _, level := range shortener.Levels {
 		v.Creations["refused_by_"+string(level)] = o.Refused[level]
 		v.Creations["would_refuse_"+string(level)] = o.WouldRefuse[level]
@@ -174,4 +174,12 @@ func (s *server) acceptClock(w http.ResponseWriter, r *http.Request) error {
 		s.log.Warn("the clock was accepted although a later day was counted", "newest", forgotten)
 	}
 	return writeJSON(w, http.StatusOK, map[string]string{"forgotten": forgotten})
+}
+
+// creations is how creations ended, but for those that a level refused.
+func creations(o shortener.Outcomes) map[string]int64 {
+	return map[string]int64{
+		"created": o.Created, "replayed": o.Replayed, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked,
+		"unchecked": o.Unchecked, "withdrawn": o.Withdrawn, "unavailable": o.Unavailable,
+	}
 }
