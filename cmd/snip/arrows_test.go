@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"snip/shortener/blocklist":  {"snip/shortener"},
 	"snip/shortener/boltstore":  {"snip/quota", "snip/quota/boltquota", "snip/shortener"},
 	"snip/shortener/memstore":   {"snip/quota", "snip/shortener"},
+	"snip/shortener/pgstore":    {"snip/quota", "snip/quota/pgquota", "snip/shortener"},
 	"snip/shortener/storetest":  {"snip/quota", "snip/shortener"},
 	"snip/web":                  {"snip/quota", "snip/shortener", "snip/static"},
 	"snip/web/admin":            {"snip/quota", "snip/shortener", "snip/static"},
@@ -39,7 +40,7 @@ var confined = []struct {
 }{
 	{"github.com/labstack/echo/", []string{"snip/web"}},
 	{"go.etcd.io/bbolt", []string{"snip/quota/boltquota", "snip/shortener/boltstore"}},
-	{"github.com/jackc/pgx/", []string{"snip/quota/pgquota", "snip/quota/pgquota/pgtest"}},
+	{"github.com/jackc/pgx/", []string{"snip/quota/pgquota", "snip/quota/pgquota/pgtest", "snip/shortener/pgstore"}},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
 	{"net/http", []string{"snip/web", "snip/web/admin", "snip/cmd/snip"}},
 	{"github.com/prometheus/", []string{"snip/web/admin"}},
