@@ -44,11 +44,15 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 		}
 	}
 	c.Links = slices.Clone(c.Links) // the caller's may change while a withdrawn one is on its way
-	return uncounted(s.creations.do(ctx, operation{
+	return uncounted(s.creations.do(ctx, creating(c)))
+}
+
+func creating(c shortener.Creation) operation {
+	return operation{
 		wants:    pgquota.Wanted{Charges: c.Charges},
 		creation: &c,
 		decide:   func(w *work) error { return w.create(c) },
-	}))
+	}
 }
 
 // uncounted makes what cannot be counted a kind of [shortener.ErrUnavailable].

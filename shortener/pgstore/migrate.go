@@ -67,7 +67,10 @@ func foundVersion(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (found int, err error) {
 	var there bool
-	if err := q.QueryRow(ctx, `SELECT to_regclass('snip_version') IS NOT NULL`).Scan(&there); err != nil || !there {
+	// By reading the catalogue: to_regclass was seen to miss, for the rest of a
+	// transaction, what another one had made while this one waited for the lock.
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_tables WHERE tablename = 'snip_version' AND schemaname = ANY (current_schemas(false)))`).Scan(&there)
+	if err != nil || !there {
 		return 0, err
 	}
 	if err := q.QueryRow(ctx, `SELECT version FROM snip_version`).Scan(&found); err != nil {

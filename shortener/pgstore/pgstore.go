@@ -36,14 +36,16 @@ import (
 type Options struct {
 	Log *slog.Logger // receives faults and recoveries of the database; nil discards them
 
-	// For tests, with connections that break; nil is the default.
-	dial pgconn.DialFunc
+	// For tests, with connections that break; zero values are the defaults.
+	dial     pgconn.DialFunc
+	patience time.Duration
 }
 
 // Store implements [shortener.Store].
 type Store struct {
-	log  *slog.Logger
-	pool *pgxpool.Pool // all but the two writers'
+	log      *slog.Logger
+	patience time.Duration
+	pool     *pgxpool.Pool // all but the two writers'
 
 	creations *queue[operation]
 	visits    *queue[*visit]
@@ -77,19 +79,22 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: o.Log, sweep: make(chan struct{}, 1)}
+	if o.patience == 0 {
+		o.patience = patience
+	}
+	s := &Store{log: o.Log, patience: o.patience, sweep: make(chan struct{}, 1)}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config.Copy()); err != nil {
 		return nil, err
 	}
 	for i := range s.writers {
-		if s.writers[i], err = newWriter(ctx, config, &s.health); err != nil {
+		if s.writers[i], err = newWriter(ctx, config, &s.health, o.patience); err != nil {
 			s.pool.Close()
 			return nil, err
 		}
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
-	s.creations = newQueue(&s.health, s.commit)
-	s.visits = newQueue(&s.health, s.commitVisits)
+	s.creations = newQueue(&s.health, o.patience, s.commit)
+	s.visits = newQueue(&s.health, o.patience, s.commitVisits)
 	s.sweeping.Go(s.keepSweeping)
 	return s, nil
 }
@@ -317,7 +322,7 @@ func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, 
 // served beside the queues. Where the function returns a refusal, it is rolled back
 // and the refusal returned. An error of the commit leaves the outcome unknown.
 func (s *Store) update(ctx context.Context, what string, run func(pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	for {
 		committing := false

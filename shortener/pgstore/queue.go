@@ -35,20 +35,22 @@ func (w *waiting[T]) take() bool { return w.taken.CompareAndSwap(false, true) }
 // queue hands operations over in batches, one batch after the other: whatever has
 // queued while one was committed is the next.
 type queue[T any] struct {
-	handle  func([]T) ([]error, error) // returns how each fared, or the error of all
-	waiting chan *waiting[T]
-	closing chan struct{}
-	done    chan struct{}
-	health  *commits
+	handle   func([]T) ([]error, error) // returns how each fared, or the error of all
+	patience time.Duration
+	waiting  chan *waiting[T]
+	closing  chan struct{}
+	done     chan struct{}
+	health   *commits
 }
 
-func newQueue[T any](health *commits, handle func([]T) ([]error, error)) *queue[T] {
+func newQueue[T any](health *commits, patience time.Duration, handle func([]T) ([]error, error)) *queue[T] {
 	q := &queue[T]{
-		handle:  handle,
-		waiting: make(chan *waiting[T], queueLength),
-		closing: make(chan struct{}),
-		done:    make(chan struct{}),
-		health:  health,
+		handle:   handle,
+		patience: patience,
+		waiting:  make(chan *waiting[T], queueLength),
+		closing:  make(chan struct{}),
+		done:     make(chan struct{}),
+		health:   health,
 	}
 	go q.run()
 	return q
@@ -70,7 +72,7 @@ func (q *queue[T]) do(ctx context.Context, operation T) error {
 		q.health.turnedAway.Add(1)
 		return fmt.Errorf("%w: %d writes are waiting already", shortener.ErrUnavailable, queueLength)
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(q.patience)
 	defer timer.Stop()
 	var why error
 	select {
@@ -81,7 +83,7 @@ func (q *queue[T]) do(ctx context.Context, operation T) error {
 	case <-q.done:
 		why = fmt.Errorf("%w: the store is closed", shortener.ErrUnavailable)
 	case <-timer.C:
-		why = fmt.Errorf("%w: the write was not begun within %v", shortener.ErrUnavailable, patience)
+		why = fmt.Errorf("%w: the write was not begun within %v", shortener.ErrUnavailable, q.patience)
 		timer.Reset(0) // the wait is over for a claimed operation, too
 	}
 	if w.take() {
@@ -91,7 +93,7 @@ func (q *queue[T]) do(ctx context.Context, operation T) error {
 	case err := <-w.result:
 		return err
 	case <-timer.C:
-		return fmt.Errorf("%w: the write was not finished within %v, its outcome is unknown", shortener.ErrUnavailable, patience)
+		return fmt.Errorf("%w: the write was not finished within %v, its outcome is unknown", shortener.ErrUnavailable, q.patience)
 	}
 }
 

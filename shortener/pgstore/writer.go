@@ -21,20 +21,21 @@ import (
 // PostgreSQL's own pg_xact_status was left out: after a failover to a standby that
 // lacked the transaction, its number may be that of another one.
 type writer struct {
-	pool   *pgxpool.Pool
-	health *commits
-	id     []byte
-	batch  int64
+	pool     *pgxpool.Pool
+	health   *commits
+	patience time.Duration
+	id       []byte
+	batch    int64
 }
 
-func newWriter(ctx context.Context, config *pgxpool.Config, health *commits) (*writer, error) {
+func newWriter(ctx context.Context, config *pgxpool.Config, health *commits, patience time.Duration) (*writer, error) {
 	config = config.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{pool: pool, health: health, id: make([]byte, 16)}
+	w := &writer{pool: pool, health: health, patience: patience, id: make([]byte, 16)}
 	rand.Read(w.id) // never fails: it ends the program instead
 	return w, nil
 }
@@ -58,7 +59,7 @@ var errNothing = errors.New("nothing to commit")
 // after a lost connection, but while the database is in trouble only once: then
 // whoever waits is told soon. When transact returns nil, it is committed.
 func (w *writer) transact(run func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), w.patience)
 	defer cancel()
 	for {
 		err := w.attempt(ctx, run)
