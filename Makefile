@@ -31,8 +31,9 @@ mutation: ## Break each rule of the limiter and expect a named test to notice; A
 torture: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom))
 
 # The race detector links against C, the form is tested in a real browser,
-# strace breaks the disk under the real program, and nginx and Caddy run in front
-# of it. Debian may start those two as services; the tests use ports of their own.
+# strace breaks the disk under the real program, nginx and Caddy run in front of it,
+# and PostgreSQL counts. Debian may start those three as services; the tests start
+# their own, elsewhere. It keeps PostgreSQL's programs outside of the path.
 # As root on Debian, or in CI, what is missing is installed; else it is named.
 tools:
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is missing: see https://go.dev/dl/"; exit 1; }
@@ -46,6 +47,8 @@ tools:
 		echo "nginx is missing, so the tests behind it cannot run: install nginx."
 	@command -v caddy >/dev/null || $(call install,caddy) || \
 		echo "Caddy is missing, so the tests behind it cannot run: install caddy."
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(call install,postgresql) || \
+		echo "PostgreSQL is missing, so the tests with it cannot run: install postgresql."
 
 # Fails without a word where it has no right to install.
 define install

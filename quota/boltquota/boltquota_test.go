@@ -14,7 +14,7 @@ import (
 	"snip/quota/boltquota"
 )
 
-func openDB(t *testing.T) *bbolt.DB {
+func openDB(t testing.TB) *bbolt.DB {
 	t.Helper()
 	db, err := bbolt.Open(filepath.Join(t.TempDir(), "quota.db"), 0o600, &bbolt.Options{Timeout: time.Second})
 	if err != nil {
