@@ -39,6 +39,7 @@ type Options struct {
 	// For tests, with connections that break; zero values are the defaults.
 	dial     pgconn.DialFunc
 	patience time.Duration
+	uncached bool
 }
 
 // Store implements [shortener.Store].
@@ -47,16 +48,17 @@ type Store struct {
 	patience time.Duration
 	pool     *pgxpool.Pool // all but the two writers'
 
+	cache     *cache // nil in some tests
 	creations *queue[operation]
 	visits    *queue[*visit]
 	writers   [2]*writer
 
 	health commits
 
-	sweeping sync.WaitGroup
-	sweep    chan struct{} // a day has ended
-	closing  context.Context
-	close    context.CancelFunc
+	background sync.WaitGroup
+	sweep      chan struct{} // a day has ended
+	closing    context.Context
+	close      context.CancelFunc
 }
 
 var _ shortener.Store = (*Store)(nil)
@@ -83,11 +85,16 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		o.patience = patience
 	}
 	s := &Store{log: o.Log, patience: o.patience, sweep: make(chan struct{}, 1)}
+	if !o.uncached {
+		if s.cache, err = newCache(); err != nil {
+			return nil, err
+		}
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config.Copy()); err != nil {
 		return nil, err
 	}
 	for i := range s.writers {
-		if s.writers[i], err = newWriter(ctx, config, &s.health, o.patience); err != nil {
+		if s.writers[i], err = newWriter(ctx, config, s); err != nil {
 			s.pool.Close()
 			return nil, err
 		}
@@ -95,7 +102,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.creations = newQueue(&s.health, o.patience, s.commit)
 	s.visits = newQueue(&s.health, o.patience, s.commitVisits)
-	s.sweeping.Go(s.keepSweeping)
+	s.background.Go(s.keepSweeping)
+	if s.cache != nil {
+		s.background.Go(func() { s.keepListening(config.ConnConfig) })
+	}
 	return s, nil
 }
 
@@ -114,9 +124,12 @@ func migrateAt(ctx context.Context, config *pgxpool.Config) error {
 	if err != nil {
 		return err // which names the host and the role, and no password
 	}
-	err = migrate(ctx, conn)
-	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	defer hangUp(conn)
+	return migrate(ctx, conn)
 }
+
+// hangUp closes a connection, which may be dead.
+func hangUp(conn *pgx.Conn) { _ = within(context.Background(), life, conn.Close) }
 
 func configure(url string, o Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
@@ -150,7 +163,7 @@ func (s *Store) Close() error {
 	s.close()
 	s.creations.close()
 	s.visits.close()
-	s.sweeping.Wait()
+	s.background.Wait()
 	for _, w := range s.writers {
 		w.close()
 	}
@@ -187,28 +200,48 @@ func (s *Store) NewSlug() shortener.Slug { return shortener.RandomSlug() }
 
 // Get implements [shortener.Store].
 func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
-	link, err := linkOf(ctx, s.pool, slug, "")
+	link, err := s.link(ctx, slug)
 	return link.Link, err
 }
 
-// linkOf reads a link, and locks it where lock says so.
-func linkOf(ctx context.Context, q pgquota.Querier, slug shortener.Slug, lock string) (visitedLink, error) {
+func (s *Store) link(ctx context.Context, slug shortener.Slug) (visitedLink, error) {
 	if !possible(slug) {
 		return visitedLink{}, shortener.ErrNotFound
 	}
-	rows, err := q.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE slug = $1 `+lock, string(slug))
+	found, err := query(ctx, s, "read a link", scanLink, `SELECT `+linkColumns+` FROM links WHERE slug = $1`, string(slug))
 	if err != nil {
-		return visitedLink{}, unavailable("read a link", err)
+		return visitedLink{}, err
 	}
-	link, err := pgx.CollectExactlyOneRow(rows, scanLink)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if len(found) == 0 {
 		return visitedLink{}, shortener.ErrNotFound
 	}
-	return link, unavailable("read a link", err)
+	return found[0], nil
+}
+
+// query reads rows beside the queues, for so long as a request waits.
+func query[T any](ctx context.Context, s *Store, what string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, unavailable(what, err)
+	}
+	found, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, unavailable(what, err)
+	}
+	return found, nil
 }
 
 // Follow implements [shortener.Store].
 func (s *Store) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	if s.cache == nil || !possible(slug) {
+		return s.target(ctx, slug)
+	}
+	return s.cache.follow(ctx, slug, s.target)
+}
+
+func (s *Store) target(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	link, err := s.Get(ctx, slug)
 	if err != nil {
 		return shortener.Target{}, err
@@ -218,6 +251,8 @@ func (s *Store) Follow(ctx context.Context, slug shortener.Slug) (shortener.Targ
 
 // Secret implements [shortener.Store].
 func (s *Store) Secret(ctx context.Context, day string) (quota.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	secret, err := pgquota.Secret(ctx, s.pool, day)
 	if errors.Is(err, pgquota.ErrNoPeriod) {
 		err = fmt.Errorf("secret of %s: %w", day, shortener.ErrNotFound)
@@ -227,6 +262,8 @@ func (s *Store) Secret(ctx context.Context, day string) (quota.Secret, error) {
 
 // EnsureSecret implements [shortener.Store].
 func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	if err := s.checkClock(ctx, day); err != nil {
 		return quota.Secret{}, err
 	}
@@ -261,6 +298,8 @@ func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, err
 
 // Counts implements [shortener.Store].
 func (s *Store) Counts(ctx context.Context, counters []quota.Counter) ([]quota.Count, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	return pgquota.Counts(ctx, s.pool, counters)
 }
 
@@ -289,6 +328,8 @@ func cannotCount(what string, err error) error {
 
 // Ready implements [shortener.Store].
 func (s *Store) Ready(ctx context.Context, day string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	var newest string
 	var standby bool
 	err := s.pool.QueryRow(ctx, `SELECT newest, current_setting('transaction_read_only')::boolean FROM state`).Scan(&newest, &standby)
