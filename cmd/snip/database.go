@@ -109,7 +109,7 @@ func migrate(ctx context.Context, a asked, stdout, stderr io.Writer) error {
 		return &settingsError{r.problems}
 	}
 	if at.database == "" {
-		return fmt.Errorf("%s is a data file, which is migrated when it is opened; name a database with --store postgres://...", at)
+		return fmt.Errorf("%s is a data file, which is migrated when it is opened; name a database with --store", at)
 	}
 	err := whenReached(ctx, newLog(stderr), func(ctx context.Context) error { return pgstore.Migrate(ctx, at.database) })
 	if err != nil {

@@ -81,6 +81,26 @@ func TestDatabaseGone(t *testing.T) {
 	}
 }
 
+// TestStopWithoutDatabase: what cannot be written any more does not keep a server from
+// ending within the time that service managers leave it.
+func TestStopWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	p := startReplica(t, server.Database(t), "--throttle-every=0")
+	for range 3 { // whose visits wait to be written
+		path := create(t, p, "https://example.org/")
+		mustAsk(t, http.StatusFound, "GET", p.url+path, "", "")
+	}
+	server.Kill(t)
+	begun := time.Now()
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > drainTime {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // A server that finds no database waits a little, and one that it may not use ends it
 // at once. Neither shows a password.
 func TestDatabaseNotThere(t *testing.T) {
