@@ -96,6 +96,9 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	defer keepHistory(service, log)()
 	defer settleReservations(service, log)()
 	defer alerts.start()()
+	if c.store.database != "" {
+		defer renewOperatorSet(service, log)()
+	}
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
 	if operator != nil {
