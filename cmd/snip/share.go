@@ -6,7 +6,30 @@ import (
 	"time"
 
 	"snip/shortener"
+	"snip/shortener/pgstore"
 )
+
+// share is what a server knows of others that have the same store.
+type share struct {
+	leads func() bool // whether what only one of them does is its own
+	end   func()
+}
+
+// shareStore returns how the store is shared. A file is not.
+func shareStore(c config, store store, service *shortener.Service, log *slog.Logger) (share, error) {
+	if _, shared := store.(*pgstore.Store); !shared {
+		return share{leads: func() bool { return true }, end: func() {}}, nil
+	}
+	candidate, err := pgstore.Stand(c.store.database, log)
+	if err != nil {
+		return share{}, err
+	}
+	stopRenewing := renewOperatorSet(service, log)
+	return share{leads: candidate.Leads, end: func() {
+		stopRenewing()
+		candidate.Close()
+	}}, nil
+}
 
 const (
 	// actsEvery is how often a server looks for what operators did through others that
