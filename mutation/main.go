@@ -44,7 +44,7 @@ func main() {
 }
 
 // mutants returns the whole list.
-func mutants() []mutant { return slices.Concat(limits(), stores(), requests()) }
+func mutants() []mutant { return slices.Concat(limits(), stores(), programs(), requests()) }
 
 func run(word string) error {
 	root, err := moduleRoot()
