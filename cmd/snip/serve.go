@@ -25,11 +25,19 @@ import (
 // file allows 20.
 const drainTime = 15 * time.Second
 
+// lastTime is how long what is written beside requests, such as visits, may take
+// after the last of them: it would wait for a database that is gone.
+const lastTime = 4 * time.Second
+
 // store is what the process needs of one, beside what creations do.
 type store interface {
 	shortener.Store
-	Backup(ctx context.Context, w io.Writer) error
 	Close() error
+}
+
+// copier is a store that is a file. It writes a copy of it.
+type copier interface {
+	Backup(ctx context.Context, w io.Writer) error
 }
 
 // serve runs until ctx ends or the process is told to stop, and then closes in
@@ -42,7 +50,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	for _, warning := range c.warnings {
 		log.Warn(warning)
 	}
-	store, err := openStore(c.store, log)
+	store, err := openStore(ctx, c.store, log)
 	if err != nil {
 		return err
 	}
@@ -64,7 +72,12 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	alerts := newAlerts(c, service, blocklists, log)
+	share, err := shareStore(c, store, service, log)
+	if err != nil {
+		return err
+	}
+	defer share.end()
+	alerts := newAlerts(c, service, blocklists, share.leads, log)
 	listener, err := listen("listen", c.listen)
 	if err != nil {
 		return err
@@ -88,10 +101,13 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	go watch.run(watching)
 	go watchBlocklists(watching)
 	// After the requests under way, whose visits count, and before the store is closed.
-	defer storeVisits(service, log)()
-	defer keepHistory(service, log)()
-	defer settleReservations(service, log)()
+	writing, stopWriting := context.WithCancel(context.Background())
+	defer stopWriting()
+	defer storeVisits(writing, service, log)()
+	defer keepHistory(writing, service, log)()
+	defer settleReservations(writing, service, share.leads, log)()
 	defer alerts.start()()
+	defer func() { time.AfterFunc(lastTime, stopWriting) }()
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
 	if operator != nil {
@@ -187,7 +203,7 @@ func logStart(log *slog.Logger, c config, address net.Addr, admin string) {
 		"address", address.String(),
 		"admin", admin,
 		"public_url", c.publicURL.String(),
-		"store", c.store,
+		"store", c.store.String(),
 		slog.Group("throttle", "every", c.throttle.Every.String(), "burst", c.throttle.Burst, "clients", c.throttle.Clients),
 		slog.Group("quota", "client", c.policy.Client, "network", c.policy.Network,
 			"service", c.policy.Service, "newcomers", c.policy.Newcomers),

@@ -29,6 +29,32 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
+// A server that was killed comes back with what was committed.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "max_connections=20")
+	at := server.Database(t)
+	query := func(sql string) (found int, err error) {
+		conn, err := pgx.Connect(t.Context(), at)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close(t.Context())
+		return found, conn.QueryRow(t.Context(), sql).Scan(&found)
+	}
+	if _, err := query("SELECT 1"); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill(t)
+	if _, err := query("SELECT 1"); err == nil {
+		t.Error("a server that was killed answers")
+	}
+	server.Restart(t)
+	if n, err := query("SELECT current_setting('max_connections')::int"); err != nil || n != 20 {
+		t.Errorf("%d connections, %v", n, err)
+	}
+}
+
 // TestNothingIsLeft kills a test binary that has a server.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,114 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"snip/quota/pgquota/pgtest"
+)
+
+func run(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// TestMigrateTogether starts five programs on an empty database at once.
+func TestMigrateTogether(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	stores := make([]*Store, 5)
+	var group sync.WaitGroup
+	for i := range stores {
+		group.Go(func() {
+			var err error
+			if stores[i], err = Open(context.Background(), url, Options{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for i, s := range stores {
+		if s != nil {
+			mustCreate(t, s, strings.Repeat("x", i+3))
+			wantCounted(t, s, i+1)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestNewerTables(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	if err := Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, "UPDATE snip_version SET version = version + 1")
+	if _, err := Open(t.Context(), url, Options{}); err == nil || !strings.Contains(err.Error(), "run a newer one") {
+		t.Errorf("got error %v, want one that says what to do", err)
+	}
+}
+
+// TestSeparateRights serves as a role that may not change tables.
+func TestSeparateRights(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	owner := server.Database(t)
+	server.Do(t, "CREATE ROLE serving LOGIN")
+	u, err := url.Parse(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("serving")
+	if _, err := Open(t.Context(), u.String(), Options{}); !errors.Is(err, errMustMigrate) {
+		t.Errorf("got error %v, want one that says what to do", err)
+	}
+	if err := Migrate(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	run(t, owner, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO serving")
+	s := openClosing(t, u.String())
+	mustCreate(t, s, "first")
+	wantCounted(t, s, 1)
+}
+
+// TestSettings asks the server how a store's connections are set, whatever the URL
+// says.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"": "snip on read committed", "&synchronous_commit=off&application_name=first": "first on read committed",
+		"&synchronous_commit=remote_apply&default_transaction_isolation=serializable": "snip remote_apply read committed",
+	} {
+		s := openClosing(t, pgtest.Database(t)+given)
+		var got string
+		err := s.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('application_name'),
+			current_setting('synchronous_commit'), current_setting('default_transaction_isolation'))`).Scan(&got)
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", given, got, err, want)
+		}
+	}
+}
+
+func TestNoDatabase(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"postgres://snip:secret@/snip?host=/nowhere", "postgres://snip:secret@%zz/"} {
+		if _, err := Open(t.Context(), url, Options{}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got error %v, want one without the password", url, err)
+		}
+	}
+}

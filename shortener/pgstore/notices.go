@@ -1,0 +1,128 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"snip/quota"
+	"snip/quota/pgquota"
+	"snip/shortener"
+)
+
+// Post implements [shortener.Store].
+func (s *Store) Post(ctx context.Context, n shortener.Notice) error {
+	if err := storableText(n.ID, n.Kind, n.Text); err != nil {
+		return err
+	}
+	return s.update(ctx, "keep a notice", func(tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		if err := queueNotices(batch, []shortener.Notice{n}); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// queueNotices keeps notices unless one of the same ID was kept, and forgets those
+// that were delivered the day before yesterday or earlier.
+func queueNotices(batch *pgx.Batch, notices []shortener.Notice) error {
+	notices = slices.SortedFunc(slices.Values(notices), func(a, b shortener.Notice) int { return cmp.Compare(a.ID, b.ID) })
+	for _, n := range notices {
+		day, _, _ := strings.Cut(n.ID, "/")
+		oldest, err := quota.DayBefore(day)
+		if err != nil {
+			return err
+		}
+		// It waits for nobody, as the other removals.
+		batch.Queue(`DELETE FROM outbox WHERE id = ANY(ARRAY(SELECT id FROM outbox WHERE delivered AND id < $1 FOR UPDATE SKIP LOCKED))`, oldest)
+		batch.Queue(`INSERT INTO outbox (id, at, kind, message) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, n.ID, n.At, n.Kind, n.Text)
+	}
+	return nil
+}
+
+// Notices implements [shortener.Store].
+func (s *Store) Notices(ctx context.Context, n int) ([]shortener.Notice, error) {
+	return query(ctx, s, "read notices", func(row pgx.CollectableRow) (n shortener.Notice, err error) {
+		err = row.Scan(&n.ID, &n.At, &n.Kind, &n.Text)
+		n.At = n.At.UTC()
+		return n, err
+	}, `SELECT id, at, kind, message FROM outbox WHERE NOT delivered ORDER BY at, id LIMIT $1`, n)
+}
+
+// Delivered implements [shortener.Store].
+func (s *Store) Delivered(ctx context.Context, id string) error {
+	if storableText(id) != nil {
+		return nil // no notice has it
+	}
+	return s.update(ctx, "deliver a notice", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE outbox SET delivered = true, kind = '', message = '' WHERE id = $1`, id)
+		return err
+	})
+}
+
+// Tally implements [shortener.Store].
+func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
+	err = pgquota.Each(ctx, s.pool, quota.LevelClient, day, func(_ quota.Subject, used int64) {
+		r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
+	})
+	return r, err
+}
+
+// Busiest implements [shortener.Store].
+func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n int) (counts []shortener.Count, err error) {
+	err = pgquota.Each(ctx, s.pool, level, day, func(subject quota.Subject, used int64) {
+		counts = append(counts, shortener.Count{Subject: subject, Used: used})
+	})
+	slices.SortFunc(counts, shortener.BusiestFirst)
+	return counts[:min(n, len(counts))], err
+}
+
+const selectHistory = `SELECT day, created, clients, busiest, refused FROM history `
+
+func scanDay(row pgx.CollectableRow) (r shortener.DayRecord, err error) {
+	err = row.Scan(&r.Day, &r.Created, &r.Clients, &r.Busiest, &r.Refused)
+	return r, err
+}
+
+// AddHistory implements [shortener.Store].
+func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
+	oldest, err := quota.DaysBefore(r.Day, shortener.HistoryDays)
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, "keep the history of a day", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO history (day) VALUES ($1) ON CONFLICT DO NOTHING`, r.Day); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, selectHistory+`WHERE day = $1 FOR UPDATE`, r.Day)
+		if err != nil {
+			return err
+		}
+		sum, err := pgx.CollectExactlyOneRow(rows, scanDay)
+		if err != nil {
+			return err
+		}
+		sum = sum.Add(r)
+		refused, err := json.Marshal(sum.Refused)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE history SET created = $2, clients = $3, busiest = $4, refused = $5 WHERE day = $1`,
+			r.Day, sum.Created, sum.Clients, sum.Busiest, refused)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM history WHERE day = ANY(ARRAY(SELECT day FROM history WHERE day <= $1 FOR UPDATE SKIP LOCKED))`, oldest)
+		return err
+	})
+}
+
+// History implements [shortener.Store].
+func (s *Store) History(ctx context.Context, n int) ([]shortener.DayRecord, error) {
+	return query(ctx, s, "read the history", scanDay, selectHistory+`ORDER BY day DESC LIMIT $1`, n)
+}
