@@ -139,6 +139,15 @@ func (s *Store) commit(operations []operation) (results []error, err error) {
 		}
 		return w.write(ctx, tx, newDay)
 	})
+	if s.cache != nil {
+		for _, op := range operations {
+			if op.creation != nil {
+				for _, link := range op.creation.Links {
+					s.cache.born(link.Slug)
+				}
+			}
+		}
+	}
 	if err == nil && newDay {
 		s.sweepSoon()
 	}

@@ -23,6 +23,7 @@ import (
 type network struct {
 	fault atomic.Pointer[string] // of the next commit
 	down  atomic.Bool            // whether it stays broken from then on
+	deaf  atomic.Bool            // whether listeners hear nothing, without being told
 }
 
 const (
@@ -36,16 +37,33 @@ func (n *network) dial(ctx context.Context, kind, address string) (net.Conn, err
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, kind, address)
-	return &wire{conn, n}, err
+	return &wire{Conn: conn, network: n}, err
 }
 
-// wire is a connection of the network.
+// wire is a connection of the network. Only those of writers break.
 type wire struct {
 	net.Conn
 	network *network
+	writes  bool
+	listens atomic.Bool
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	for {
+		n, err := w.Conn.Read(p)
+		if err != nil || !w.listens.Load() || !w.network.deaf.Load() {
+			return n, err
+		}
+	}
 }
 
 func (w *wire) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("LISTEN")) {
+		w.listens.Store(true)
+	}
+	if w.writes = w.writes || bytes.Contains(p, []byte("INSERT INTO writers")); !w.writes {
+		return w.Conn.Write(p)
+	}
 	fault := w.network.fault.Load()
 	if fault == nil || !bytes.Contains(p, []byte("commit\x00")) || !w.network.fault.CompareAndSwap(fault, nil) {
 		return w.Conn.Write(p)

@@ -225,13 +225,22 @@ func (s *Store) replace(ctx context.Context, slug shortener.Slug, by func(shorte
 		link = by(before.Link)
 		return put(ctx, tx, []visitedLink{{link, before.visited}})
 	})
+	s.changed(slug)
 	if err != nil {
 		return shortener.Link{}, err
 	}
 	return link, nil
 }
 
-// put puts links in the place of what they were before. They are locked.
+// changed is to be called when links may have changed, before anybody is told.
+func (s *Store) changed(slugs ...shortener.Slug) {
+	if s.cache != nil {
+		s.cache.invalidate(slugs...)
+	}
+}
+
+// put puts links in the place of what they were before, and tells other programs.
+// They are locked.
 func put(ctx context.Context, tx pgx.Tx, links []visitedLink) error {
 	var columns linkArrays
 	var deleted []string
@@ -243,6 +252,9 @@ func put(ctx context.Context, tx pgx.Tx, links []visitedLink) error {
 		columns.add(link)
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM clicks WHERE slug = ANY($1)`, deleted); err != nil {
+		return err
+	}
+	if err := notify(ctx, tx, columns.slugs); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `UPDATE links l SET destination = w.destination, expires_at = w.expires_at, max_visits = w.max_visits,

@@ -29,7 +29,7 @@ func (s *Store) Act(ctx context.Context, act shortener.Act) error {
 	if err := storableText(act.Reason); err != nil {
 		return err
 	}
-	return s.update(ctx, "act", func(tx pgx.Tx) error {
+	err := s.update(ctx, "act", func(tx pgx.Tx) error {
 		// One act after the other: so their lines are numbered without gaps, and what
 		// was found about an entry stays so.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockAct); err != nil {
@@ -48,6 +48,8 @@ func (s *Store) Act(ctx context.Context, act shortener.Act) error {
 			act.Line.At, []byte(act.Line.Action), []byte(act.Line.Target), []byte(act.Line.Reason), []byte(act.Line.Note))
 		return err
 	})
+	s.changed(act.Links...)
+	return err
 }
 
 func changeEntry(ctx context.Context, tx pgx.Tx, c shortener.EntryChange) error {

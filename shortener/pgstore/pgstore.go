@@ -39,6 +39,7 @@ type Options struct {
 	// For tests, with connections that break; zero values are the defaults.
 	dial     pgconn.DialFunc
 	patience time.Duration
+	uncached bool
 }
 
 // Store implements [shortener.Store].
@@ -47,16 +48,17 @@ type Store struct {
 	patience time.Duration
 	pool     *pgxpool.Pool // all but the two writers'
 
+	cache     *cache // nil in some tests
 	creations *queue[operation]
 	visits    *queue[*visit]
 	writers   [2]*writer
 
 	health commits
 
-	sweeping sync.WaitGroup
-	sweep    chan struct{} // a day has ended
-	closing  context.Context
-	close    context.CancelFunc
+	background sync.WaitGroup
+	sweep      chan struct{} // a day has ended
+	closing    context.Context
+	close      context.CancelFunc
 }
 
 var _ shortener.Store = (*Store)(nil)
@@ -83,6 +85,11 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		o.patience = patience
 	}
 	s := &Store{log: o.Log, patience: o.patience, sweep: make(chan struct{}, 1)}
+	if !o.uncached {
+		if s.cache, err = newCache(); err != nil {
+			return nil, err
+		}
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config.Copy()); err != nil {
 		return nil, err
 	}
@@ -95,7 +102,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.creations = newQueue(&s.health, o.patience, s.commit)
 	s.visits = newQueue(&s.health, o.patience, s.commitVisits)
-	s.sweeping.Go(s.keepSweeping)
+	s.background.Go(s.keepSweeping)
+	if s.cache != nil {
+		s.background.Go(func() { s.keepListening(config.ConnConfig) })
+	}
 	return s, nil
 }
 
@@ -150,7 +160,7 @@ func (s *Store) Close() error {
 	s.close()
 	s.creations.close()
 	s.visits.close()
-	s.sweeping.Wait()
+	s.background.Wait()
 	for _, w := range s.writers {
 		w.close()
 	}
@@ -209,6 +219,13 @@ func linkOf(ctx context.Context, q pgquota.Querier, slug shortener.Slug, lock st
 
 // Follow implements [shortener.Store].
 func (s *Store) Follow(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
+	if s.cache == nil || !possible(slug) {
+		return s.target(ctx, slug)
+	}
+	return s.cache.follow(ctx, slug, s.target)
+}
+
+func (s *Store) target(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	link, err := s.Get(ctx, slug)
 	if err != nil {
 		return shortener.Target{}, err
