@@ -101,13 +101,15 @@ func (s *Store) Audit(ctx context.Context, before uint64, n int) ([]shortener.Au
 	if err != nil {
 		return nil, unavailable("read the audit log", err)
 	}
-	lines, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l shortener.AuditLine, err error) {
-		var action, target, reason, note []byte
-		err = row.Scan(&l.Number, &l.At, &action, &target, &reason, &note)
-		l.At, l.Action, l.Target, l.Reason, l.Note = l.At.UTC(), string(action), string(target), string(reason), string(note)
-		return l, err
-	})
+	lines, err := pgx.CollectRows(rows, scanAct)
 	return lines, unavailable("read the audit log", err)
+}
+
+func scanAct(row pgx.CollectableRow) (l shortener.AuditLine, err error) {
+	var action, target, reason, note []byte
+	err = row.Scan(&l.Number, &l.At, &action, &target, &reason, &note)
+	l.At, l.Action, l.Target, l.Reason, l.Note = l.At.UTC(), string(action), string(target), string(reason), string(note)
+	return l, err
 }
 
 // LinksOf implements [shortener.Store].

@@ -124,9 +124,14 @@ func migrateAt(ctx context.Context, config *pgxpool.Config) error {
 	if err != nil {
 		return err // which names the host and the role, and no password
 	}
-	err = migrate(ctx, conn)
+	if err = migrate(ctx, conn); err == nil {
+		err = refuseUnfinished(ctx, conn)
+	}
 	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 }
+
+// applicationName is how connections call themselves.
+const applicationName = "snip"
 
 func configure(url string, o Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
@@ -142,7 +147,7 @@ func configure(url string, o Options) (*pgxpool.Config, error) {
 	}
 	c.OnNotice = rememberWarning
 	for name, value := range map[string]string{
-		"application_name":              "snip",
+		"application_name":              applicationName,
 		"default_transaction_isolation": "read committed",
 		"synchronous_commit":            "on",
 		// A program that hangs while it holds locks must not stop the others, and who
