@@ -72,13 +72,9 @@ func (s *Store) Answer(ctx context.Context, refs []shortener.AnswerRef) (shorten
 	}
 	var wanted answerArrays
 	wanted.refer(refs...)
-	rows, err := s.pool.Query(ctx, selectAnswers, wanted.days, wanted.ids)
+	found, err := query(ctx, s, "read answers", scanAnswer, selectAnswers, wanted.days, wanted.ids)
 	if err != nil {
-		return shortener.Answer{}, cannotCount("read answers", err)
-	}
-	found, err := pgx.CollectRows(rows, scanAnswer)
-	if err != nil {
-		return shortener.Answer{}, cannotCount("read answers", err)
+		return shortener.Answer{}, err
 	}
 	for _, ref := range refs {
 		if i := slices.IndexFunc(found, func(a shortener.Answer) bool { return a.AnswerRef == ref }); i >= 0 {

@@ -81,7 +81,7 @@ func Copy(ctx context.Context, url string, from shortener.Contents, id string, p
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer hangUp(conn)
 	if err := migrate(ctx, conn); err != nil {
 		return nil, err
 	}

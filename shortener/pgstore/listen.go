@@ -74,7 +74,7 @@ func (s *Store) listen(config *pgx.ConnConfig, epoch uint64, begin func()) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = within(context.Background(), life, conn.Close) }()
+	defer hangUp(conn)
 	if err := within(s.closing, connectPatience, func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "LISTEN "+channel)
 		return err

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -20,7 +21,7 @@ type visit struct {
 // Visit implements [shortener.Store].
 func (s *Store) Visit(ctx context.Context, slug shortener.Slug) (shortener.Target, error) {
 	// A look first, which may refuse: a link that is used up costs no write.
-	link, err := linkOf(ctx, s.pool, slug, "")
+	link, err := s.link(ctx, slug)
 	if err == nil {
 		err = link.visitable()
 	}
@@ -115,12 +116,11 @@ func lockLinks(ctx context.Context, tx pgx.Tx, slugs []string) (map[shortener.Sl
 
 // Visited implements [shortener.Store].
 func (s *Store) Visited(ctx context.Context, slug shortener.Slug) (int64, error) {
-	rows, err := s.pool.Query(ctx, `SELECT coalesce(max(visited), 0) FROM links WHERE slug = ANY($1)`, possibleOf(slug))
-	if err != nil {
-		return 0, unavailable("read the visits of a link", err)
+	link, err := s.link(ctx, slug)
+	if errors.Is(err, shortener.ErrNotFound) {
+		err = nil
 	}
-	visited, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
-	return visited, unavailable("read the visits of a link", err)
+	return link.visited, err
 }
 
 // possibleOf returns those of the slugs of which there can be links, in their order.
@@ -186,15 +186,11 @@ func addVisits(ctx context.Context, tx pgx.Tx, visits map[shortener.Slug]shorten
 
 // Visits implements [shortener.Store].
 func (s *Store) Visits(ctx context.Context, slug shortener.Slug) (v shortener.Visits, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT visits FROM clicks WHERE slug = ANY($1)`, possibleOf(slug))
-	if err != nil {
-		return v, unavailable("read the visits of a link", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	found, err := query(ctx, s, "read the visits of a link", pgx.RowTo[[]byte], `SELECT visits FROM clicks WHERE slug = ANY($1)`, possibleOf(slug))
 	if err == nil && len(found) > 0 {
-		err = json.Unmarshal(found[0], &v)
+		err = unavailable("read the visits of a link", json.Unmarshal(found[0], &v))
 	}
-	return v, unavailable("read the visits of a link", err)
+	return v, err
 }
 
 // Change implements [shortener.Store].

@@ -47,16 +47,11 @@ func queueNotices(batch *pgx.Batch, notices []shortener.Notice) error {
 
 // Notices implements [shortener.Store].
 func (s *Store) Notices(ctx context.Context, n int) ([]shortener.Notice, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, at, kind, message FROM outbox WHERE NOT delivered ORDER BY at, id LIMIT $1`, n)
-	if err != nil {
-		return nil, unavailable("read notices", err)
-	}
-	waiting, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n shortener.Notice, err error) {
+	return query(ctx, s, "read notices", func(row pgx.CollectableRow) (n shortener.Notice, err error) {
 		err = row.Scan(&n.ID, &n.At, &n.Kind, &n.Text)
 		n.At = n.At.UTC()
 		return n, err
-	})
-	return waiting, unavailable("read notices", err)
+	}, `SELECT id, at, kind, message FROM outbox WHERE NOT delivered ORDER BY at, id LIMIT $1`, n)
 }
 
 // Delivered implements [shortener.Store].
@@ -129,10 +124,5 @@ func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
 
 // History implements [shortener.Store].
 func (s *Store) History(ctx context.Context, n int) ([]shortener.DayRecord, error) {
-	rows, err := s.pool.Query(ctx, selectHistory+`ORDER BY day DESC LIMIT $1`, n)
-	if err != nil {
-		return nil, unavailable("read the history", err)
-	}
-	records, err := pgx.CollectRows(rows, scanDay)
-	return records, unavailable("read the history", err)
+	return query(ctx, s, "read the history", scanDay, selectHistory+`ORDER BY day DESC LIMIT $1`, n)
 }

@@ -12,16 +12,11 @@ import (
 
 // Entries implements [shortener.Store].
 func (s *Store) Entries(ctx context.Context, kind shortener.EntryKind) ([]shortener.Entry, error) {
-	rows, err := s.pool.Query(ctx, `SELECT name, value FROM entries WHERE kind = $1 ORDER BY name`, string(kind))
-	if err != nil {
-		return nil, unavailable("read entries", err)
-	}
-	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (shortener.Entry, error) {
+	return query(ctx, s, "read entries", func(row pgx.CollectableRow) (shortener.Entry, error) {
 		var name, value []byte
 		err := row.Scan(&name, &value)
 		return shortener.Entry{Kind: kind, Name: string(name), Value: string(value)}, err
-	})
-	return entries, unavailable("read entries", err)
+	}, `SELECT name, value FROM entries WHERE kind = $1 ORDER BY name`, string(kind))
 }
 
 // Act implements [shortener.Store].
@@ -97,12 +92,8 @@ func (s *Store) Audit(ctx context.Context, before uint64, n int) ([]shortener.Au
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	rows, err := s.pool.Query(ctx, `SELECT number, at, action, target, reason, note FROM audit WHERE number < $1 ORDER BY number DESC LIMIT $2`, int64(before), n)
-	if err != nil {
-		return nil, unavailable("read the audit log", err)
-	}
-	lines, err := pgx.CollectRows(rows, scanAct)
-	return lines, unavailable("read the audit log", err)
+	return query(ctx, s, "read the audit log", scanAct,
+		`SELECT number, at, action, target, reason, note FROM audit WHERE number < $1 ORDER BY number DESC LIMIT $2`, int64(before), n)
 }
 
 func scanAct(row pgx.CollectableRow) (l shortener.AuditLine, err error) {
@@ -139,13 +130,8 @@ func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener
 }
 
 func (s *Store) links(ctx context.Context, which string, args ...any) ([]shortener.Link, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+linkColumns+` FROM links `+which, args...)
-	if err != nil {
-		return nil, unavailable("read links", err)
-	}
-	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (shortener.Link, error) {
+	return query(ctx, s, "read links", func(row pgx.CollectableRow) (shortener.Link, error) {
 		link, err := scanLink(row)
 		return link.Link, err
-	})
-	return links, unavailable("read links", err)
+	}, `SELECT `+linkColumns+` FROM links `+which, args...)
 }

@@ -94,7 +94,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	for i := range s.writers {
-		if s.writers[i], err = newWriter(ctx, config, &s.health, o.patience); err != nil {
+		if s.writers[i], err = newWriter(ctx, config, s); err != nil {
 			s.pool.Close()
 			return nil, err
 		}
@@ -124,11 +124,15 @@ func migrateAt(ctx context.Context, config *pgxpool.Config) error {
 	if err != nil {
 		return err // which names the host and the role, and no password
 	}
-	if err = migrate(ctx, conn); err == nil {
-		err = refuseUnfinished(ctx, conn)
+	defer hangUp(conn)
+	if err := migrate(ctx, conn); err != nil {
+		return err
 	}
-	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	return refuseUnfinished(ctx, conn)
 }
+
+// hangUp closes a connection, which may be dead.
+func hangUp(conn *pgx.Conn) { _ = within(context.Background(), life, conn.Close) }
 
 // applicationName is how connections call themselves.
 const applicationName = "snip"
@@ -202,24 +206,37 @@ func (s *Store) NewSlug() shortener.Slug { return shortener.RandomSlug() }
 
 // Get implements [shortener.Store].
 func (s *Store) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
-	link, err := linkOf(ctx, s.pool, slug, "")
+	link, err := s.link(ctx, slug)
 	return link.Link, err
 }
 
-// linkOf reads a link, and locks it where lock says so.
-func linkOf(ctx context.Context, q pgquota.Querier, slug shortener.Slug, lock string) (visitedLink, error) {
+func (s *Store) link(ctx context.Context, slug shortener.Slug) (visitedLink, error) {
 	if !possible(slug) {
 		return visitedLink{}, shortener.ErrNotFound
 	}
-	rows, err := q.Query(ctx, `SELECT `+linkColumns+` FROM links WHERE slug = $1 `+lock, string(slug))
+	found, err := query(ctx, s, "read a link", scanLink, `SELECT `+linkColumns+` FROM links WHERE slug = $1`, string(slug))
 	if err != nil {
-		return visitedLink{}, unavailable("read a link", err)
+		return visitedLink{}, err
 	}
-	link, err := pgx.CollectExactlyOneRow(rows, scanLink)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if len(found) == 0 {
 		return visitedLink{}, shortener.ErrNotFound
 	}
-	return link, unavailable("read a link", err)
+	return found[0], nil
+}
+
+// query reads rows beside the queues, for so long as a request waits.
+func query[T any](ctx context.Context, s *Store, what string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, unavailable(what, err)
+	}
+	found, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, unavailable(what, err)
+	}
+	return found, nil
 }
 
 // Follow implements [shortener.Store].
@@ -240,6 +257,8 @@ func (s *Store) target(ctx context.Context, slug shortener.Slug) (shortener.Targ
 
 // Secret implements [shortener.Store].
 func (s *Store) Secret(ctx context.Context, day string) (quota.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	secret, err := pgquota.Secret(ctx, s.pool, day)
 	if errors.Is(err, pgquota.ErrNoPeriod) {
 		err = fmt.Errorf("secret of %s: %w", day, shortener.ErrNotFound)
@@ -249,6 +268,8 @@ func (s *Store) Secret(ctx context.Context, day string) (quota.Secret, error) {
 
 // EnsureSecret implements [shortener.Store].
 func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	if err := s.checkClock(ctx, day); err != nil {
 		return quota.Secret{}, err
 	}
@@ -283,6 +304,8 @@ func (s *Store) EnsureSecret(ctx context.Context, day string) (quota.Secret, err
 
 // Counts implements [shortener.Store].
 func (s *Store) Counts(ctx context.Context, counters []quota.Counter) ([]quota.Count, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	return pgquota.Counts(ctx, s.pool, counters)
 }
 
@@ -311,6 +334,8 @@ func cannotCount(what string, err error) error {
 
 // Ready implements [shortener.Store].
 func (s *Store) Ready(ctx context.Context, day string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 	var newest string
 	var standby bool
 	err := s.pool.QueryRow(ctx, `SELECT newest, current_setting('transaction_read_only')::boolean FROM state`).Scan(&newest, &standby)

@@ -43,8 +43,13 @@ func (s *Store) keepSweeping() {
 		}
 		for more := true; more && s.closing.Err() == nil; {
 			var err error
-			if more, err = s.sweepSome(s.closing); err != nil && s.closing.Err() == nil {
+			err = within(s.closing, s.patience, func(ctx context.Context) (err error) {
+				more, err = s.sweepSome(ctx)
+				return err
+			})
+			if err != nil && s.closing.Err() == nil {
 				s.log.Error("old counters could not be removed", "err", err)
+				more = false
 			}
 		}
 	}
@@ -81,5 +86,5 @@ func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
 		more = answers > 0 || counters
 		return err
 	})
-	return more && err == nil, err
+	return more, err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,29 +23,31 @@ import (
 // lacked the transaction, its number may be that of another one.
 type writer struct {
 	pool     *pgxpool.Pool
+	log      *slog.Logger
 	health   *commits
 	patience time.Duration
 	id       []byte
 	batch    int64
 }
 
-func newWriter(ctx context.Context, config *pgxpool.Config, health *commits, patience time.Duration) (*writer, error) {
+func newWriter(ctx context.Context, config *pgxpool.Config, s *Store) (*writer, error) {
 	config = config.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{pool: pool, health: health, patience: patience, id: make([]byte, 16)}
+	w := &writer{pool: pool, log: s.log, health: &s.health, patience: s.patience, id: make([]byte, 16)}
 	rand.Read(w.id) // never fails: it ends the program instead
 	return w, nil
 }
 
 func (w *writer) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
-	defer cancel()
 	// What is left by a program that was killed, is swept by others.
-	_, _ = w.pool.Exec(ctx, `DELETE FROM writers WHERE id = $1`, w.id)
+	_ = within(context.Background(), connectPatience, func(ctx context.Context) error {
+		_, err := w.pool.Exec(ctx, `DELETE FROM writers WHERE id = $1`, w.id)
+		return err
+	})
 	w.pool.Close()
 }
 
@@ -65,7 +68,9 @@ func (w *writer) transact(run func(context.Context, pgx.Tx) error) error {
 		err := w.attempt(ctx, run)
 		switch {
 		case err == nil:
-			w.health.trouble.Store(nil)
+			if w.health.trouble.Swap(nil) != nil {
+				w.log.Info("the database is written to again")
+			}
 			return nil
 		case errors.Is(err, errNothing):
 			return nil
@@ -79,7 +84,9 @@ func (w *writer) transact(run func(context.Context, pgx.Tx) error) error {
 		}
 		err = unavailable("write", err)
 		text := err.Error()
-		w.health.trouble.Store(&text)
+		if w.health.trouble.Swap(&text) == nil {
+			w.log.Error("the database cannot be written to", "err", err)
+		}
 		return err
 	}
 }
@@ -104,7 +111,7 @@ func (w *writer) attempt(ctx context.Context, run func(context.Context, pgx.Tx) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
+	defer func() { _ = within(context.Background(), life, tx.Rollback) }() // after a commit it does nothing
 	if err := run(ctx, tx); err != nil {
 		return err
 	}
@@ -154,7 +161,7 @@ func (w *writer) lookUp(ctx context.Context, batch *int64) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer hangUp(conn)
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO writers (id, batch) VALUES ($1, 0) ON CONFLICT DO NOTHING`, w.id); err != nil {
 			return err
