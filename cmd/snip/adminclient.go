@@ -32,10 +32,13 @@ func newAdminClient(given settings) (*adminClient, error) {
 	address := read(&r, "admin-listen", parseAdminDial)
 	store := read(&r, "store", parseStore)
 	token := read(&r, "admin-token", parseAdminToken)
+	if err := needAdminToken(address, token, store); err != nil {
+		r.problems = append(r.problems, err)
+	}
 	if len(r.problems) > 0 {
 		return nil, &settingsError{r.problems}
 	}
-	token, err := readAdminToken(token, store)
+	token, err := readAdminToken(token, store.file)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,15 @@ import (
 // where no setting does.
 const adminTokenSuffix = ".admin-token"
 
+// needAdminToken returns an error where an operator is to be listened to, and there is
+// no file beside which a token could lie.
+func needAdminToken(listen, token string, store location) error {
+	if listen == "" || token != "" || store.database == "" {
+		return nil
+	}
+	return errors.New("--admin-token is needed where the data is in a database, or --admin-listen off")
+}
+
 // ensureAdminToken returns the admin token: the setting, or what the file holds,
 // which is made at the first start and readable by its owner only.
 func ensureAdminToken(setting, store string) (string, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ import (
 // check is the command of that name.
 func check(a asked, stdout io.Writer) error {
 	path := a.line.Check.File
+	if err := needFile(path, "check looks at"); err != nil {
+		return err
+	}
 	found, err := boltstore.Check(path)
 	if err != nil {
 		return err
@@ -45,10 +49,16 @@ func check(a asked, stdout io.Writer) error {
 // restore is the command of that name.
 func restore(a asked, stdout io.Writer) error {
 	r := reader{given: a.settings}
-	store := read(&r, "store", parseStore)
+	at := read(&r, "store", parseStore)
 	if len(r.problems) > 0 {
 		return &settingsError{r.problems}
 	}
+	for _, path := range []string{a.line.Restore.File, cmp.Or(at.file, at.database)} {
+		if err := needFile(path, "restore works on"); err != nil {
+			return err
+		}
+	}
+	store := at.file
 	if file, err := filepath.EvalSymlinks(store); err == nil {
 		store = file // so that it is the file that is replaced, and not a link to it
 	}
@@ -70,6 +80,14 @@ func restore(a asked, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "what was there is %s now\n", aside)
 	}
 	return nil
+}
+
+// needFile returns what to do where the command is for files and this is a database.
+func needFile(path, what string) error {
+	if !strings.Contains(path, "://") {
+		return nil
+	}
+	return errors.New(what + " data files: a PostgreSQL database has pg_amcheck, pg_dump and pg_restore")
 }
 
 // summary says in a line what a file holds.

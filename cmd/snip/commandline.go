@@ -16,8 +16,9 @@ const envPrefix = "SNIP_"
 
 // The commands, as kong names them.
 const (
-	commandServe  = "serve"
-	commandHealth = "health"
+	commandServe   = "serve"
+	commandHealth  = "health"
+	commandMigrate = "migrate"
 )
 
 // operatorCommands talk to a running server.
@@ -88,7 +89,7 @@ type commandLine struct {
 
 	AdminToken string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
 
-	Store string `group:"data" default:"snip.db" help:"The data file, made when it is missing."`
+	Store string `group:"data" default:"snip.db" help:"The data file, made when it is missing; or the postgres:// URL of a database, which several servers may share."`
 
 	ThrottleEvery   string `group:"throttle" name:"throttle-every" default:"10s" help:"One creation per this time for each client; 0 turns the throttle off."`
 	ThrottleBurst   string `group:"throttle" name:"throttle-burst" default:"3" help:"How many creations may come at once after a pause."`
@@ -116,8 +117,9 @@ type commandLine struct {
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Serve  struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
-	Health struct{} `cmd:"" help:"Ask the server on this machine at --listen whether it is ready; exit 0 or 1."`
+	Serve   struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
+	Health  struct{} `cmd:"" help:"Ask the server on this machine at --listen whether it is ready; exit 0 or 1."`
+	Migrate struct{} `cmd:"" help:"Make the tables of the database at --store those of this version. A server does so too, where its role may."`
 
 	Keys   keyCommands   `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`
 	Links  linkCommands  `cmd:"" help:"Links, of a running server."`

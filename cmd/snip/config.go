@@ -24,7 +24,7 @@ type config struct {
 	keysOnly   bool
 	blocklists []string // paths
 	shorteners bool     // whether links may lead to other shorteners
-	store      string
+	store      location
 	publicURL  *url.URL // without a trailing slash
 	contact    string
 	proxies    []netip.Prefix
@@ -82,6 +82,9 @@ func readConfig(given settings) (config, error) {
 		if c.destinations, err = shortener.NewDestinations(c.publicURL, private); err != nil {
 			r.problems = append(r.problems, fmt.Errorf("--public-url: %w", err))
 		}
+	}
+	if err := needAdminToken(c.admin, c.adminToken, c.store); err != nil {
+		r.problems = append(r.problems, err)
 	}
 	var dry []string
 	sound := len(r.problems)
@@ -149,6 +152,9 @@ func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 			name += " (from " + s.variable + ")"
 		}
 		text := withoutPassword(s.text)
+		if flag == "store" && strings.Contains(text, "://") {
+			text = location{database: s.text}.String()
+		}
 		if flag == "admin-token" || flag == "alert-webhook" || flag == "reputation-key" { // secrets
 			text = "..."
 		}

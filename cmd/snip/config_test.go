@@ -31,7 +31,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.listen != ":8080" || c.store != "snip.db" || c.contact != "" || c.proxies != nil ||
+	if c.listen != ":8080" || c.store.file != "snip.db" || c.contact != "" || c.proxies != nil ||
 		c.header != "X-Forwarded-For" || c.origins != nil || c.redirect != 302 || c.keysOnly {
 		t.Errorf("defaults: %+v", c)
 	}
@@ -55,7 +55,7 @@ func TestFlagWinsOverVariable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.policy.Client != 7 || c.store != "flag.db" || c.contact != "" || !c.shorteners {
+	if c.policy.Client != 7 || c.store.file != "flag.db" || c.contact != "" || !c.shorteners {
 		t.Errorf("client %d, store %q, contact %q, shorteners %v", c.policy.Client, c.store, c.contact, c.shorteners)
 	}
 }
@@ -82,8 +82,12 @@ func TestSettings(t *testing.T) {
 		{"--listen=:65536", "a port from 0 to 65535"},
 		{"--listen=:http", "a port from 0 to 65535"},
 		{"--listen=::1:8080", "a port from 0 to 65535"},
-		{"--store=", "only a file"},
-		{"--store=postgresql://db/snip", "only a file"},
+		{"--store=", "a postgres:// URL is needed"},
+		{"--store=mysql://db/snip", "a postgres:// URL is needed"},
+		{"--store=postgres://db/snip", "--admin-token is needed"},
+		{"--store=postgres://snip:se cret@db/snip", "percent-encoded"},
+		{"--store=postgres://db:99999/snip", "invalid port"},
+		{"--store=postgres://db/snip?sslmode=maybe", "sslmode"},
 		{"--public-url=https://s.example/", ""},
 		{"--public-url=https://s.example:8443/go/to/", ""},
 		{"--public-url=https://münchen.example", ""},
@@ -146,6 +150,39 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %v", row.args, err)
 		case row.want != "" && (wrong == nil || len(wrong.problems) != 1 || !strings.Contains(err.Error(), row.want)):
 			t.Errorf("%s: got %v, want one problem with %q", row.args, err, row.want)
+		}
+	}
+}
+
+// No part of a database's password is shown, wherever it stands in its URL, and
+// whether that can be read or not.
+func TestPasswordOfTheStoreIsNotShown(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ url, want string }{
+		{"postgres://snip:secret@db/snip", "postgres://db/snip"},
+		{"postgres://snip:secret@a:5432,b:5433/snip?target_session_attrs=read-write", "postgres://a:5432,b:5433/snip"},
+		{"postgres://db/snip?user=snip&password=secret", "postgres://db/snip"},
+		{"postgres:///snip?host=/run/postgresql&password=secret", "postgres:///snip"},
+		// It stands as it is where it had to be percent-encoded.
+		{"postgres://snip:12/secret@db/snip", "postgres://..."},
+		{"postgres://snip:12?secret@db/snip", "postgres://..."},
+		{"postgres://snip:12#secret@db/snip", "postgres://..."},
+		{"postgres://snip:12@12/secret@db/snip", "postgres://..."},
+		{"postgres://snip:secret@12:secret@db/snip", "postgres://..."},
+		{"postgres://snip:secret/12@db/snip", "postgres://..."},
+		{"postgres://snip:%secret@db/snip", "postgres://..."},
+		{"postgres://snip:se cret@db/snip", "postgres://..."},
+	} {
+		if got := (location{database: row.url}).String(); got != row.want {
+			t.Errorf("%s is shown as %s, want %s", row.url, got, row.want)
+		}
+		for _, spoilt := range []string{row.url, row.url + "&sslmode=maybe", row.url + "?sslmode=maybe"} {
+			_, err := configOf(t, nil, "--store", spoilt)
+			for _, part := range []string{"secret", "12", "cret"} {
+				if err == nil || strings.Contains(err.Error(), part) {
+					t.Errorf("%s: %v", spoilt, err)
+				}
+			}
 		}
 	}
 }

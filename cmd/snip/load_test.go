@@ -43,7 +43,16 @@ func newCaller(t *testing.T, p *process) *caller {
 // create asks for a link in the name of a client, and returns the answer's status
 // and, for a link that was made, its slug.
 func (c *caller) create(client, destination string) (status int, slug string, err error) {
-	form := url.Values{"url": {destination}}.Encode()
+	return c.ask(client, destination, "")
+}
+
+// ask is create with a slug, where that is not empty.
+func (c *caller) ask(client, destination, chosen string) (status int, slug string, err error) {
+	fields := url.Values{"url": {destination}}
+	if chosen != "" {
+		fields.Set("slug", chosen)
+	}
+	form := fields.Encode()
 	request, err := http.NewRequest("POST", c.url+"/api/links", strings.NewReader(form))
 	if err != nil {
 		return 0, "", err

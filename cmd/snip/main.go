@@ -56,6 +56,8 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	switch asked.command {
 	case commandHealth:
 		return health(ctx, asked.settings, stdout)
+	case commandMigrate:
+		return migrate(ctx, asked, stdout, stderr)
 	case commandServe:
 		c, err := readConfig(asked.settings)
 		if err != nil {

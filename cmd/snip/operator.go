@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	stdlog "log"
 	"log/slog"
 	"net"
@@ -22,13 +24,17 @@ func newOperator(c config, service *shortener.Service, store store, process admi
 	if c.admin == "" {
 		return nil, nil
 	}
-	token, err := ensureAdminToken(c.adminToken, c.store)
+	token, err := ensureAdminToken(c.adminToken, c.store.file)
 	if err != nil {
 		// Links lead on without an operator, on a disk that is full, too.
 		log.Error("there is no admin listener", "err", err)
 		return nil, nil
 	}
-	handler, err := admin.New(admin.Config{Service: service, Backup: store.Backup, Process: process, Token: token, Log: log, Now: time.Now})
+	var backup func(context.Context, io.Writer) error
+	if file, ok := store.(copier); ok {
+		backup = file.Backup
+	}
+	handler, err := admin.New(admin.Config{Service: service, Backup: backup, Process: process, Token: token, Log: log, Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("admin listener: %w", err)
 	}

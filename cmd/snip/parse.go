@@ -125,13 +125,6 @@ func parsePaths(text string) ([]string, error) {
 	return paths, nil
 }
 
-func parseStore(text string) (string, error) {
-	if text == "" || strings.Contains(text, "://") {
-		return "", errors.New("only a file can hold the data; name its path, such as snip.db")
-	}
-	return text, nil
-}
-
 func parsePublicURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

@@ -28,8 +28,12 @@ const drainTime = 15 * time.Second
 // store is what the process needs of one, beside what creations do.
 type store interface {
 	shortener.Store
-	Backup(ctx context.Context, w io.Writer) error
 	Close() error
+}
+
+// copier is a store that is a file. It writes a copy of it.
+type copier interface {
+	Backup(ctx context.Context, w io.Writer) error
 }
 
 // serve runs until ctx ends or the process is told to stop, and then closes in
@@ -42,7 +46,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	for _, warning := range c.warnings {
 		log.Warn(warning)
 	}
-	store, err := openStore(c.store, log)
+	store, err := openStore(ctx, c.store, log)
 	if err != nil {
 		return err
 	}
@@ -187,7 +191,7 @@ func logStart(log *slog.Logger, c config, address net.Addr, admin string) {
 		"address", address.String(),
 		"admin", admin,
 		"public_url", c.publicURL.String(),
-		"store", c.store,
+		"store", c.store.String(),
 		slog.Group("throttle", "every", c.throttle.Every.String(), "burst", c.throttle.Burst, "clients", c.throttle.Clients),
 		slog.Group("quota", "client", c.policy.Client, "network", c.policy.Network,
 			"service", c.policy.Service, "newcomers", c.policy.Newcomers),

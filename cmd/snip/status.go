@@ -120,7 +120,10 @@ func printStatus(ctx context.Context, c *adminClient, line *commandLine, stdout,
 	row("creations since then", "%s", counts(s.Creations))
 	row("refused by the throttle", "%d", s.Throttled)
 	row("visits since then", "%s", counts(s.Visits))
-	row("data file", "%d bytes, last commit %.1f ms, %d writes waiting", s.Store.Bytes, 1000*s.Store.LastCommit, s.Store.Waiting)
+	if s.Store.Bytes > 0 { // of a database it is not known
+		row("data file", "%d bytes", s.Store.Bytes)
+	}
+	row("store", "last commit %.1f ms, %d writes waiting", 1000*s.Store.LastCommit, s.Store.Waiting)
 	if s.Store.Trouble != "" {
 		row("trouble", "%s", s.Store.Trouble)
 	}

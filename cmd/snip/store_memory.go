@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 
 	"snip/shortener/memstore"
@@ -14,10 +12,10 @@ import (
 // openStore returns a store that forgets everything at its end. It is built for
 // benchmarks only: whatever the same server does faster over it is the price of
 // keeping links.
-func openStore(string, *slog.Logger) (store, error) { return memory{memstore.New()}, nil }
+func openStore(context.Context, location, *slog.Logger) (store, error) {
+	return memory{memstore.New()}, nil
+}
 
 type memory struct{ *memstore.Store }
-
-func (memory) Backup(context.Context, io.Writer) error { return errors.ErrUnsupported }
 
 func (memory) Close() error { return nil }

@@ -36,7 +36,7 @@ const MinToken = 16
 type Config struct {
 	Service *shortener.Service
 	Process Process
-	Backup  func(context.Context, io.Writer) error // writes a copy of the data file
+	Backup  func(context.Context, io.Writer) error // writes a copy of the data file; nil where there is none
 	Token   string                                 // at least MinToken bytes
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -229,7 +229,7 @@ func (s *server) judge(r *http.Request, err error) (status int, code string) {
 		return http.StatusBadRequest, "invalid_request"
 	case errors.Is(err, errNoSession):
 		return http.StatusForbidden, "forbidden"
-	case isAny(err, shortener.ErrNoEntry, shortener.ErrNotFound, shortener.ErrGone):
+	case isAny(err, shortener.ErrNoEntry, shortener.ErrNotFound, shortener.ErrGone, errNoFile):
 		return http.StatusNotFound, "not_found"
 	case errors.Is(err, shortener.ErrEntryExists):
 		return http.StatusConflict, "exists"

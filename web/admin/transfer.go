@@ -39,8 +39,14 @@ func Digest(sum []byte) string {
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum) + ":"
 }
 
+// errNoFile says how what is in no file is backed up.
+var errNoFile = errors.New("there is no data file to copy: a database is backed up with its own tools, such as pg_dump or pg_basebackup")
+
 // backup streams a copy of the data file.
 func (s *server) backup(w http.ResponseWriter, r *http.Request) error {
+	if s.copyFile == nil {
+		return errNoFile
+	}
 	return s.stream(w, r, "application/octet-stream", s.copyFile)
 }
 
