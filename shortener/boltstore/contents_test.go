@@ -23,10 +23,8 @@ func TestContents(t *testing.T) {
 	links := int64(0)
 	err = c.Links(func(l shortener.KeptLink) error {
 		links++
-		if want := int64(0); l.Slug == "limited" {
-			if want = 1; l.Visited != want {
-				t.Errorf("%d visits of %s were counted", l.Visited, l.Slug)
-			}
+		if counted := l.Visited == 1; counted != (l.Slug == "limited") {
+			t.Errorf("%d visits of %s were counted", l.Visited, l.Slug)
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ import (
 
 // copyChunk is how many things of a kind are copied in one transaction, which
 // bounds the memory that a copy takes.
-const copyChunk = 1000
+const copyChunk = 500
 
 var (
 	// ErrInUse means that a database holds something already, or is served from.
