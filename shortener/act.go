@@ -19,6 +19,8 @@ type operatorSet struct {
 	overrides quota.Overrides
 	blocked   blockedHosts
 
+	last uint64 // act in it, as the audit log numbers them
+
 	// refused begins anew with each act: it may have raised a limit.
 	refused *quota.Refusals
 }
@@ -30,7 +32,33 @@ func (s *Service) LoadOperatorSet(ctx context.Context) error {
 	return s.loadOperatorSet(ctx)
 }
 
+// RenewOperatorSet does the same when something was done since it was read, which
+// where other programs share the store may have been by them.
+func (s *Service) RenewOperatorSet(ctx context.Context) error {
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	last, err := s.lastAct(ctx)
+	if err != nil || last == s.set.Load().last {
+		return err
+	}
+	return s.loadOperatorSet(ctx)
+}
+
+// lastAct returns the number of the latest line of the audit log, in which every act
+// has one.
+func (s *Service) lastAct(ctx context.Context) (uint64, error) {
+	lines, err := s.store.Audit(ctx, 0, 1)
+	if err != nil || len(lines) == 0 {
+		return 0, err
+	}
+	return lines[0].Number, nil
+}
+
 func (s *Service) loadOperatorSet(ctx context.Context) error {
+	last, err := s.lastAct(ctx) // before the rest, which may be newer
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
 	keys, err := s.Keys(ctx)
 	if err != nil {
 		return fmt.Errorf("read the keys: %w", err)
@@ -44,6 +72,7 @@ func (s *Service) loadOperatorSet(ctx context.Context) error {
 		return fmt.Errorf("read the blocks: %w", err)
 	}
 	set := operatorSet{
+		last:      last,
 		keys:      make(map[TokenHash]Key, len(keys)),
 		overrides: make(quota.Overrides, len(overrides)),
 		blocked:   make(blockedHosts, len(blocks)),

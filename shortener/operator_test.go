@@ -33,6 +33,38 @@ func (f fixture) wantVisit(t *testing.T, slug shortener.Slug, want error) {
 	}
 }
 
+// What operators do through one program is in force in another once that has looked.
+func TestRenewOperatorSet(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standard)
+	other := newService(f, standard)
+	f.make(t, someone, "https://evil.example/", "evil")
+	renew := func(want error) {
+		t.Helper()
+		if err := other.RenewOperatorSet(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Follow(t.Context(), "evil"); !errors.Is(err, want) {
+			t.Errorf("a visit: %v, want %v", err, want)
+		}
+	}
+	renew(nil)
+	for range 2 {
+		if _, err := f.AddBlock(t.Context(), "evil.example", ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Follow(t.Context(), "evil"); err != nil {
+			t.Errorf("a visit before it has looked: %v", err)
+		}
+		renew(shortener.ErrTakenDown)
+		renew(shortener.ErrTakenDown)
+		if err := f.RemoveBlock(t.Context(), "evil.example", ""); err != nil {
+			t.Fatal(err)
+		}
+		renew(nil)
+	}
+}
+
 // A blocked host takes its links down with it, those of its subdomains too, however
 // they are written, and gives them back.
 func TestBlock(t *testing.T) {

@@ -38,6 +38,7 @@ const (
 type alerts struct {
 	service    *shortener.Service
 	blocklists func() []blocklist.Status
+	leads      func() bool                                   // whether the store's notices are for this server to deliver
 	send       func(context.Context, shortener.Notice) error // nil where there is no webhook
 	log        *slog.Logger
 	now        func() time.Time
@@ -58,10 +59,11 @@ type alerts struct {
 	retryIn time.Duration
 }
 
-func newAlerts(c config, service *shortener.Service, blocklists *blocklist.Files, log *slog.Logger) *alerts {
+func newAlerts(c config, service *shortener.Service, blocklists *blocklist.Files, leads func() bool, log *slog.Logger) *alerts {
 	a := &alerts{
 		service:    service,
 		blocklists: blocklists.Status,
+		leads:      leads,
 		log:        log,
 		now:        time.Now,
 		told:       map[string]time.Time{},
@@ -170,11 +172,12 @@ func (a *alerts) deliver(ctx context.Context) {
 	a.mu.Lock()
 	waiting := slices.Clone(a.memory)
 	a.mu.Unlock()
-	kept, err := a.service.Notices(ctx, mostKept)
-	if err != nil {
-		kept = nil // the fault is told of by itself
+	if a.leads() {
+		// A fault is told of by itself.
+		if kept, err := a.service.Notices(ctx, mostKept); err == nil {
+			waiting = append(waiting, kept...)
+		}
 	}
-	waiting = append(waiting, kept...)
 	for _, n := range waiting { // first, whatever becomes of the webhook
 		if (n.Kind == shortener.KindBudget || n.Kind == shortener.KindOverrun) && !a.logged[n.ID] {
 			a.log.Warn("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)

@@ -73,6 +73,7 @@ func TestAlerts(t *testing.T) {
 				return lists
 			},
 			log:     slog.New(slog.DiscardHandler),
+			leads:   func() bool { return true },
 			now:     time.Now,
 			told:    map[string]time.Time{},
 			logged:  map[string]bool{},
@@ -237,7 +238,7 @@ func TestNoticesOfTheStoreAreLogged(t *testing.T) {
 	store := memstore.New()
 	var log bytes.Buffer
 	a := newAlerts(config{}, shortener.New(shortener.Config{Store: store, Now: time.Now}),
-		blocklist.NewFiles(blocklist.Config{Now: time.Now}), slog.New(slog.NewTextHandler(&log, nil)))
+		blocklist.NewFiles(blocklist.Config{Now: time.Now}), func() bool { return true }, slog.New(slog.NewTextHandler(&log, nil)))
 	for _, kind := range []string{shortener.KindBudget, shortener.KindOverrun} {
 		if err := store.Post(t.Context(), shortener.Notice{ID: "2026-11-29/" + kind + "/1", Kind: kind}); err != nil {
 			t.Fatal(err)

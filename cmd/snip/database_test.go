@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,22 +25,15 @@ func startReplica(t *testing.T, database string, args ...string) *process {
 }
 
 // becomes waits until a request is answered with the status.
-func becomes(t *testing.T, want int, method, url, body string) answer {
+func becomes(t *testing.T, want int, method, url, body string) (got answer) {
 	t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	deadline := time.After(30 * time.Second)
-	for {
-		got, err := ask(method, url, "application/x-www-form-urlencoded", body)
-		if err == nil && got.status == want {
-			return got
-		}
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("%s %s is still answered with %d %s, %v, want %d", method, url, got.status, got.body, err, want)
-		}
+	if err := eventually(fmt.Sprint("status ", want), func() bool {
+		got, _ = ask(method, url, "application/x-www-form-urlencoded", body)
+		return got.status == want
+	}); err != nil {
+		t.Fatalf("%v: %+v", err, got)
 	}
+	return got
 }
 
 // TestDatabaseGone kills the database under a server, and starts it again: links that

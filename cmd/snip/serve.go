@@ -68,7 +68,12 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	alerts := newAlerts(c, service, blocklists, log)
+	share, err := shareStore(c, store, service, log)
+	if err != nil {
+		return err
+	}
+	defer share.end()
+	alerts := newAlerts(c, service, blocklists, share.leads, log)
 	listener, err := listen("listen", c.listen)
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	// After the requests under way, whose visits count, and before the store is closed.
 	defer storeVisits(service, log)()
 	defer keepHistory(service, log)()
-	defer settleReservations(service, log)()
+	defer settleReservations(service, share.leads, log)()
 	defer alerts.start()()
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()

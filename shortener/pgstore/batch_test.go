@@ -60,6 +60,43 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
+// TestLimitsOverPrograms has three programs asked at once for more than there is.
+func TestLimitsOverPrograms(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	stores := []*Store{openClosing(t, url), openClosing(t, url), openClosing(t, url)}
+	ask := func(callers int, change func(i int, c *shortener.Creation)) (made int64) {
+		var passed atomic.Int64
+		var group sync.WaitGroup
+		for i := range callers {
+			c := creation(t, stores[i%3], 1, fmt.Sprintf("link-%d-%d", callers, i))
+			change(i, &c)
+			group.Go(func() {
+				switch err := stores[i%3].Create(context.Background(), c); {
+				case err == nil:
+					passed.Add(1)
+				case !errors.Is(err, quota.ErrExceeded):
+					t.Errorf("number %d: %v", i, err)
+				}
+			})
+		}
+		group.Wait()
+		return passed.Load()
+	}
+	if made := ask(200, func(int, *shortener.Creation) {}); made != 50 {
+		t.Errorf("one client made %d links of 50", made)
+	}
+	wantCounted(t, stores[0], 50)
+	last := ask(60, func(i int, c *shortener.Creation) {
+		c.Charges = creation(t, stores[0], 100+i, "unused").Charges
+		c.Charges[0].Max = 51 // one is left to everybody
+	})
+	if last != 1 {
+		t.Errorf("%d took the last unit", last)
+	}
+	wantCounted(t, stores[0], 51)
+}
+
 // TestRacesWithoutCounters lets programs want the same slug or answer the same
 // demand when no counter makes them wait for each other.
 func TestRacesWithoutCounters(t *testing.T) {
@@ -184,4 +221,51 @@ func TestOddText(t *testing.T) {
 		t.Errorf("%+v, %v", lines, err)
 	}
 	wantCounted(t, s, 0)
+}
+
+// Slugs are in the order of their bytes, in whatever order the database has text.
+func TestOrderOfSlugs(t *testing.T) {
+	t.Parallel()
+	s := openClosing(t, pgtest.Database(t))
+	c := shortener.Creation{}
+	for _, slug := range []shortener.Slug{"aaa", "BBB", "ccc", "CCC", "a-a", "a_a"} {
+		c.Links = append(c.Links, shortener.Link{Slug: slug, Destination: first, CreatedAt: noon, Key: 1<<64 - 1})
+	}
+	if err := s.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	var got []shortener.Slug
+	links, err := s.LinksOf(t.Context(), 1<<64-1, "", 9)
+	for _, link := range links {
+		got = append(got, link.Slug)
+	}
+	if want := "[ccc aaa a_a a-a CCC BBB]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v, want %s", got, err, want)
+	}
+}
+
+// TestActsAtOnce numbers acts from two programs without gaps.
+func TestActsAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	stores := []*Store{openClosing(t, url), openClosing(t, url)}
+	const acts = 40
+	var group sync.WaitGroup
+	for i := range acts {
+		group.Go(func() {
+			if err := stores[i%2].Act(context.Background(), shortener.Act{Line: shortener.AuditLine{At: noon}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	lines, err := stores[0].Audit(t.Context(), 0, 2*acts)
+	if err != nil || len(lines) != acts {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	for i, line := range lines {
+		if line.Number != uint64(acts-i) {
+			t.Errorf("line %d has the number %d", i, line.Number)
+		}
+	}
 }

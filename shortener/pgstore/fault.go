@@ -39,9 +39,8 @@ func mayPass(err error) bool {
 
 // lostConnection reports whether it is no answer of the server's.
 func lostConnection(err error) bool {
-	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
-	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
+	return network || pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 

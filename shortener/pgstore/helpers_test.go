@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"snip/quota"
 	"snip/shortener"
 )
@@ -72,5 +74,21 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		case <-deadline:
 			t.Fatalf("it took too long: %s", what)
 		}
+	}
+}
+
+// wantNoDeadlocks asserts that PostgreSQL never had to end a transaction because
+// some were waiting for each other: it would be tried again, and nobody would know.
+func wantNoDeadlocks(t testing.TB, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangUp(conn)
+	var n int
+	err = conn.QueryRow(context.Background(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n)
+	if err != nil || n != 0 {
+		t.Errorf("%d deadlocks, %v", n, err)
 	}
 }

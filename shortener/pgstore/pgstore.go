@@ -59,6 +59,7 @@ type Store struct {
 	sweep      chan struct{} // a day has ended
 	closing    context.Context
 	close      context.CancelFunc
+	closed     sync.Once
 }
 
 var _ shortener.Store = (*Store)(nil)
@@ -166,14 +167,16 @@ func configure(url string, o Options) (*pgxpool.Config, error) {
 
 // Close lets what has queued finish, then closes the connections.
 func (s *Store) Close() error {
-	s.close()
-	s.creations.close()
-	s.visits.close()
-	s.background.Wait()
-	for _, w := range s.writers {
-		w.close()
-	}
-	s.pool.Close()
+	s.closed.Do(func() {
+		s.close()
+		s.creations.close()
+		s.visits.close()
+		s.background.Wait()
+		for _, w := range s.writers {
+			w.close()
+		}
+		s.pool.Close()
+	})
 	return nil
 }
 

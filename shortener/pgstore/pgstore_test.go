@@ -13,6 +13,7 @@ import (
 // since what one has changed the others would see within a second, not at once.
 func three(t testing.TB) []shortener.Store {
 	url := pgtest.Database(t)
+	t.Cleanup(func() { wantNoDeadlocks(t, url) })
 	stores := make([]shortener.Store, 3)
 	for i := range stores {
 		stores[i] = openRestarter(t, url, Options{uncached: true})

@@ -120,7 +120,11 @@ func installed(t testing.TB) string {
 // programs returns the folder of PostgreSQL's programs, or "". Debian keeps one for
 // each version, outside of the path.
 func programs() string {
-	if path, err := exec.LookPath("initdb"); err == nil {
+	path, err := exec.LookPath("initdb")
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path) // the others are beside it, not beside a link to it
+	}
+	if err == nil {
 		return filepath.Dir(path)
 	}
 	const folders = "/usr/lib/postgresql/*/bin/initdb"
@@ -164,7 +168,7 @@ start() {
 printf '%s\n' "unix_socket_directories = '$dir'" "listen_addresses = ''" max_connections=300 shared_buffers=32MB \
 	fsync=off full_page_writes=off "$@" >>"$dir/data/postgresql.conf"
 start
-while read order; do
+while read order primary; do
 	case $order in
 	kill)
 		read pid <"$dir/data/postmaster.pid"
@@ -172,6 +176,14 @@ while read order; do
 		kill -KILL $(cat /proc/$pid/task/$pid/children) $pid
 		;;
 	start) start ;;
+	follow)
+		"$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1
+		rm -rf "$dir/data"
+		"$bin/pg_basebackup" --host "$primary" --username snip --pgdata "$dir/data" --write-recovery-conf --checkpoint fast --no-sync >>"$dir/log" 2>&1
+		echo "unix_socket_directories = '$dir'" >>"$dir/data/postgresql.conf"
+		start
+		;;
+	promote) "$bin/pg_ctl" -D "$dir/data" promote >/dev/null ;;
 	esac
 	echo $order
 done
