@@ -45,7 +45,7 @@ func main() {
 
 // mutants returns the whole list.
 func mutants() []mutant {
-	return slices.Concat(limits(), reservations(), stores(), requests(), checks())
+	return slices.Concat(limits(), reservations(), stores(), programs(), requests(), checks())
 }
 
 func run(word string) error {

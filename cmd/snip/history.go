@@ -14,9 +14,9 @@ const historyEvery = time.Minute
 
 // keepHistory writes the day down, again and again, until it is told to end; then
 // once more.
-func keepHistory(service *shortener.Service, log *slog.Logger) (end func()) {
+func keepHistory(writing context.Context, service *shortener.Service, log *slog.Logger) (end func()) {
 	return repeat(historyEvery, func(context.Context) {
-		if err := service.KeepHistory(context.Background()); err != nil {
+		if err := service.KeepHistory(writing); err != nil {
 			log.Warn("the day could not be written down", "err", err)
 		}
 	})

@@ -57,6 +57,10 @@ func TestReplicasAlert(t *testing.T) {
 		if err := tells("budget/50 for the 1. time"); err != nil {
 			return err
 		}
+		// Killed before it has written down that it told, it would be told again.
+		if err := eventually("it is written down", func() bool { return r.number(t, "SELECT count(*) FROM outbox WHERE NOT delivered") == 0 }); err != nil {
+			return err
+		}
 		r.servers[first].kill()
 		r.servers, r.callers = slices.Delete(r.servers, first, first+1), slices.Delete(r.callers, first, first+1)
 		if err := makeLinks(3); err != nil {

@@ -81,6 +81,20 @@ func (r *replicas) counted(t *testing.T, want int) error {
 	return nil
 }
 
+// number returns a number that the database holds, or -1.
+func (r *replicas) number(t *testing.T, sql string) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), r.database)
+	if err != nil {
+		return -1
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+		return -1
+	}
+	return n
+}
+
 // holds returns an error unless each of the links is there and leads on from every
 // server.
 func (r *replicas) holds(t *testing.T, links map[string]string) error {

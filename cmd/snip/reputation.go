@@ -129,12 +129,12 @@ func parseCallTime(text string) (time.Duration, error) {
 // settleReservations settles what a process before this one has left and has expired,
 // and then again and again what expires, until it is told to end. What has not
 // expired stays held meanwhile, so nothing is spent twice.
-func settleReservations(service *shortener.Service, leads func() bool, log *slog.Logger) (end func()) {
+func settleReservations(writing context.Context, service *shortener.Service, leads func() bool, log *slog.Logger) (end func()) {
 	settle := func(context.Context) {
 		if !leads() {
 			return
 		}
-		if err := service.SettleExpired(context.Background()); err != nil {
+		if err := service.SettleExpired(writing); err != nil {
 			log.Warn("reservations that have expired could not be settled; they stay held", "err", err)
 		}
 	}

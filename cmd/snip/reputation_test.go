@@ -258,7 +258,7 @@ func TestSettlesAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := shortener.New(shortener.Config{Store: store, Now: func() time.Time { return now }})
-	end := settleReservations(service, func() bool { return true }, slog.New(slog.DiscardHandler))
+	end := settleReservations(t.Context(), service, func() bool { return true }, slog.New(slog.DiscardHandler))
 	defer end()
 	if counts, err := store.Counts(t.Context(), []quota.Counter{counter}); err != nil || counts[0] != (quota.Count{Used: 500}) {
 		t.Errorf("%+v, %v, want 500 used", counts, err)

@@ -25,6 +25,10 @@ import (
 // file allows 20.
 const drainTime = 15 * time.Second
 
+// lastTime is how long what is written beside requests, such as visits, may take
+// after the last of them: it would wait for a database that is gone.
+const lastTime = 4 * time.Second
+
 // store is what the process needs of one, beside what creations do.
 type store interface {
 	shortener.Store
@@ -97,10 +101,13 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	go watch.run(watching)
 	go watchBlocklists(watching)
 	// After the requests under way, whose visits count, and before the store is closed.
-	defer storeVisits(service, log)()
-	defer keepHistory(service, log)()
-	defer settleReservations(service, share.leads, log)()
+	writing, stopWriting := context.WithCancel(context.Background())
+	defer stopWriting()
+	defer storeVisits(writing, service, log)()
+	defer keepHistory(writing, service, log)()
+	defer settleReservations(writing, service, share.leads, log)()
 	defer alerts.start()()
+	defer func() { time.AfterFunc(lastTime, stopWriting) }()
 	served := make(chan error, 2)
 	go func() { served <- server.Serve(watch) }()
 	if operator != nil {

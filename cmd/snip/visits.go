@@ -20,10 +20,10 @@ const (
 
 // storeVisits stores the visits that have been counted, again and again, until it
 // is told to end; then once more.
-func storeVisits(service *shortener.Service, log *slog.Logger) (end func()) {
+func storeVisits(writing context.Context, service *shortener.Service, log *slog.Logger) (end func()) {
 	losing := false
 	return repeat(visitsEvery, func(ctx context.Context) {
-		lost, err := service.StoreVisits(context.Background(), func() {
+		lost, err := service.StoreVisits(writing, func() {
 			select {
 			case <-time.After(visitsPause):
 			case <-ctx.Done():

@@ -81,7 +81,8 @@ func Sweep(ctx context.Context, tx pgx.Tx, before time.Time, limit int) (bool, e
 }
 
 // ended returns the first period that ended at the instant or earlier, or "". It
-// skips from period to period, however many counters each has.
+// skips from period to period, however many counters each has. A label of no window
+// is an error once nothing else is left to remove.
 func ended(ctx context.Context, q Querier, before time.Time) (string, error) {
 	rows, err := q.Query(ctx, `WITH RECURSIVE counted AS (
 			SELECT min(period) AS period FROM quota_counters
@@ -95,14 +96,16 @@ func ended(ctx context.Context, q Querier, before time.Time) (string, error) {
 	if err != nil {
 		return "", cannot("look for periods", err)
 	}
+	var unknown error
 	for _, label := range labels {
 		w, err := quota.ParseWindow(label)
 		if err != nil {
-			return "", fmt.Errorf("%w: %w", quota.ErrCannotCount, err)
+			unknown = fmt.Errorf("%w: %w", quota.ErrCannotCount, err)
+			continue
 		}
 		if !w.End.After(before) {
 			return label, nil
 		}
 	}
-	return "", nil
+	return "", unknown
 }

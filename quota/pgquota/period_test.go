@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,6 +80,37 @@ func TestSecret(t *testing.T) {
 		t.Error("the third counter goes once it is free")
 	}
 	want(t, pool, "[0]", "ann")
+}
+
+// Windows of several kinds lie among each other, and each goes when it has ended.
+func TestSweepWindowsOfEveryKind(t *testing.T) {
+	t.Parallel()
+	pool := openPool(t)
+	noon := day.Start.Add(12 * time.Hour)
+	windows := []quota.Window{quota.HourOf(noon), quota.HourOf(noon.Add(time.Hour)), day, quota.MonthOf(noon)}
+	for _, w := range append(windows, quota.Window{Label: "some time"}) {
+		c := charge("ann", 1, 9)
+		c.Counter.Period = w.Label
+		if err := apply(t.Context(), pool, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep := func(before time.Time) (more bool) {
+		t.Helper()
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+			more, err = pgquota.Sweep(t.Context(), tx, before, 9)
+			return err
+		})
+		if more == errors.Is(err, quota.ErrCannotCount) { // of the label that is no window
+			t.Errorf("before %s: %v, %v", before, more, err)
+		}
+		return more
+	}
+	for _, w := range windows {
+		if sweep(w.End.Add(-time.Microsecond)) || !sweep(w.End) || sweep(w.End) {
+			t.Errorf("%s does not go just when it has ended", w.Label)
+		}
+	}
 }
 
 func TestPeriodThatIsNone(t *testing.T) {

@@ -42,8 +42,7 @@ func (s *Store) keepSweeping() {
 		case <-again.C:
 		}
 		for more := true; more && s.closing.Err() == nil; {
-			var err error
-			err = within(s.closing, s.patience, func(ctx context.Context) (err error) {
+			err := within(s.closing, s.patience, func(ctx context.Context) (err error) {
 				more, err = s.sweepSome(ctx)
 				return err
 			})

@@ -60,7 +60,8 @@ type Server struct {
 	done   *bufio.Reader
 }
 
-// Start starts a server with lines for its configuration file, which is gone when the test ends. It skips or fails as [Database] does.
+// Start starts a server with lines for its configuration file, which is gone when
+// the test ends. It skips or fails as [Database] does.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := launch(Programs(t), settings)
