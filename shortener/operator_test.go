@@ -206,7 +206,7 @@ func TestTakeDown(t *testing.T) {
 		}
 	}
 
-	for _, note := range []string{strings.Repeat("ö", 501), "two\nlines"} {
+	for _, note := range []string{strings.Repeat("ö", 501), "two\nlines", "no text: \xff"} {
 		if n, err := f.TakeDown(t.Context(), shortener.Selection{Slug: "a-1"}, "spam", note); n != 0 || !errors.Is(err, shortener.ErrInvalidSelection) {
 			t.Errorf("with the note %.9q: %d, %v", note, n, err)
 		}
