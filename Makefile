@@ -20,7 +20,7 @@ test: tools format lint ## The gate: formatting, vet, staticcheck, every test un
 
 torture: tools ## Kill it, break its disk and cut its power for some twenty minutes; SEED=1 repeats a run
 	@echo "seed $(SEED)"
-	go test -count=1 -timeout 40m -v -run '^Test(Kill|PowerCut|Fault|Slow|Hanging|Start|FullDisk|Clock|Failover|ReplicasModel)' ./cmd/snip -torture -torture.seed $(SEED)
+	go test -count=1 -timeout 40m -v -run '^Test(Kill|PowerCut|Fault|Slow|Hanging|Start|FullDisk|Clock|Failover|Replicas(Model|Linear))' ./cmd/snip -torture -torture.seed $(SEED)
 	go test -race -count=20 -timeout 20m -run 'TestStore/an_order' ./shortener/memstore ./shortener/boltstore
 	TMPDIR=$$(test -d /dev/shm && echo /dev/shm || echo "$${TMPDIR:-/tmp}") go test -count=1 -timeout 30m -v -run 'TestStore/random' \
 		./shortener/memstore ./shortener/boltstore -rapid.checks=11000 -rapid.steps=100 -rapid.seed=$(SEED)

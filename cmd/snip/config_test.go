@@ -252,6 +252,7 @@ func FuzzReadConfig(f *testing.F) {
 	f.Add("contact", "<a@b>")
 	f.Add("throttle-every", "1e9h")
 	f.Add("store", "@://")
+	f.Add("store", "postgres://u:p@a,b:5433/db?sslmode=disable")
 	a, err := parseCommandLine(nil, nil, io.Discard)
 	if err != nil {
 		f.Fatal(err)

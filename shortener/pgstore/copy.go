@@ -153,7 +153,7 @@ func beginCopy(ctx context.Context, conn *pgx.Conn, id, first string) (kind stri
 		return kind, done, nil
 	}
 	var used bool
-	if err := conn.QueryRow(ctx, selectUsed).Scan(&used); err != nil {
+	if err := conn.QueryRow(ctx, selectUsed, lockLead>>32, lockLead&math.MaxUint32).Scan(&used); err != nil {
 		return "", 0, err
 	}
 	if used {
@@ -168,11 +168,12 @@ func beginCopy(ctx context.Context, conn *pgx.Conn, id, first string) (kind stri
 	})
 }
 
-// selectUsed is whether anything is kept, or another program of ours is connected.
+// selectUsed is whether anything is kept, or a program leads those that serve.
 const selectUsed = `SELECT EXISTS (SELECT FROM links) OR EXISTS (SELECT FROM clicks) OR EXISTS (SELECT FROM answers) OR EXISTS (SELECT FROM outbox)
 	OR EXISTS (SELECT FROM entries) OR EXISTS (SELECT FROM audit) OR EXISTS (SELECT FROM history) OR EXISTS (SELECT FROM quota_secrets)
 	OR EXISTS (SELECT FROM quota_counters) OR EXISTS (SELECT FROM quota_reservations) OR EXISTS (SELECT FROM state WHERE newest <> '')
-	OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = '` + applicationName + `' AND pid <> pg_backend_pid())`
+	OR EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+		WHERE l.locktype = 'advisory' AND l.classid = $1 AND l.objid = $2)`
 
 // copyUnfinished reports whether a copy was begun and not finished. Its table is
 // there for so long only.

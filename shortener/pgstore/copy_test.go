@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -338,7 +339,15 @@ func TestCopyIntoUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"a program serves from it", func(t *testing.T, url string) { openClosing(t, url) }},
+		{"a program serves from it", func(t *testing.T, url string) {
+			openClosing(t, url)
+			c, err := Stand(url, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Close)
+			eventually(t, "it leads", c.Leads)
+		}},
 		{"it is a copy", func(t *testing.T, url string) {
 			if _, err := copyFile(t.Context(), t, path, url, nil); err != nil {
 				t.Fatal(err)

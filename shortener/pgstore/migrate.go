@@ -27,7 +27,8 @@ const (
 	lockMigration = 0x736e6970_00000001 // "snip"
 	lockSweep     = 0x736e6970_00000002
 	lockAct       = 0x736e6970_00000003
-	lockCopy      = 0x736e6970_00000004
+	lockLead      = 0x736e6970_00000004
+	lockCopy      = 0x736e6970_00000005
 )
 
 // errMustMigrate says that the tables are older than the program.

@@ -86,6 +86,24 @@ func TestSeparateRights(t *testing.T) {
 	wantCounted(t, s, 1)
 }
 
+// TestSettings asks the server how a store's connections are set, whatever the URL
+// says.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"": "snip on read committed", "&synchronous_commit=off&application_name=first": "first on read committed",
+		"&synchronous_commit=remote_apply&default_transaction_isolation=serializable": "snip remote_apply read committed",
+	} {
+		s := openClosing(t, pgtest.Database(t)+given)
+		var got string
+		err := s.pool.QueryRow(t.Context(), `SELECT concat_ws(' ', current_setting('application_name'),
+			current_setting('synchronous_commit'), current_setting('default_transaction_isolation'))`).Scan(&got)
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", given, got, err, want)
+		}
+	}
+}
+
 func TestNoDatabase(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://snip:secret@/snip?host=/nowhere", "postgres://snip:secret@%zz/"} {

@@ -135,9 +135,6 @@ func migrateAt(ctx context.Context, config *pgxpool.Config) error {
 // hangUp closes a connection, which may be dead.
 func hangUp(conn *pgx.Conn) { _ = within(context.Background(), life, conn.Close) }
 
-// applicationName is how connections call themselves.
-const applicationName = "snip"
-
 func configure(url string, o Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -151,10 +148,14 @@ func configure(url string, o Options) (*pgxpool.Config, error) {
 		c.DialFunc = o.dial
 	}
 	c.OnNotice = rememberWarning
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "snip"
+	}
+	if c.RuntimeParams["synchronous_commit"] != "remote_apply" { // which is more; the others are less
+		c.RuntimeParams["synchronous_commit"] = "on"
+	}
 	for name, value := range map[string]string{
-		"application_name":              applicationName,
 		"default_transaction_isolation": "read committed",
-		"synchronous_commit":            "on",
 		// A program that hangs while it holds locks must not stop the others, and who
 		// waits for longer than a request does, waits in vain.
 		"idle_in_transaction_session_timeout": "5s",
