@@ -109,8 +109,8 @@ const maxNote = 500
 func (s *Service) act(ctx context.Context, a Act) error {
 	s.acting.Lock()
 	defer s.acting.Unlock()
-	if utf8.RuneCountInString(a.Line.Note) > maxNote || strings.ContainsFunc(a.Line.Note, unicode.IsControl) {
-		return fmt.Errorf("%w: a note must have at most %d characters, and be one line", ErrInvalidSelection, maxNote)
+	if utf8.RuneCountInString(a.Line.Note) > maxNote || !utf8.ValidString(a.Line.Note) || strings.ContainsFunc(a.Line.Note, unicode.IsControl) {
+		return fmt.Errorf("%w: a note must have at most %d characters, in UTF-8, and be one line", ErrInvalidSelection, maxNote)
 	}
 	a.Line.At = s.instant()
 	err := s.store.Act(ctx, a)

@@ -1,6 +1,7 @@
 package shortener_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -206,7 +207,7 @@ func TestTakeDown(t *testing.T) {
 		}
 	}
 
-	for _, note := range []string{strings.Repeat("ö", 501), "two\nlines"} {
+	for _, note := range []string{strings.Repeat("ö", 501), "two\nlines", "no text: \xff"} {
 		if n, err := f.TakeDown(t.Context(), shortener.Selection{Slug: "a-1"}, "spam", note); n != 0 || !errors.Is(err, shortener.ErrInvalidSelection) {
 			t.Errorf("with the note %.9q: %d, %v", note, n, err)
 		}
@@ -330,6 +331,21 @@ func TestOverride(t *testing.T) {
 	key, _ = f.makeKey(t, "script", 5)
 	if _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}, ""); err != nil {
 		t.Errorf("a new key of that name: %v", err)
+	}
+}
+
+// Whoever hangs up while a creation waits raises no alarm; a store that fails does.
+func TestHangingUpIsNoFault(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standard)
+	for i, fault := range []error{context.Canceled, errors.New("the disk")} {
+		f.store.fail["create"] = fault
+		if _, err := f.create(shortener.NewLink{URL: "https://example.org/"}); !errors.Is(err, fault) {
+			t.Errorf("got error %v, want %v", err, fault)
+		}
+		if o := f.Outcomes(); o.Unavailable != int64(i) {
+			t.Errorf("after %v, %d could not be counted", fault, o.Unavailable)
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ var operatorCommands = map[string]func(context.Context, *adminClient, *commandLi
 var fileCommands = map[string]func(asked, io.Writer) error{
 	"check <file>":   check,
 	"restore <file>": restore,
+	"copy":           copyStore,
 }
 
 const description = `A self-hosted URL shortener that cannot be drained.

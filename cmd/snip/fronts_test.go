@@ -102,17 +102,21 @@ http {
 func startCaddy(t *testing.T, snip string, changes ...string) *front {
 	t.Helper()
 	f, program := newFront(t, "caddy", "/usr/bin")
-	options := fmt.Sprintf("{\n\tadmin off\n\thttp_port %s\n\thttps_port %s\n\tdefault_bind 127.0.0.1\n\tstorage file_system %s\n}\n",
-		f.plain, f.tls, f.dir)
 	site := edit(t, documented(t, "caddyfile"), append(slices.Clone(changes), // first, since they name the documented address
 		"127.0.0.1:8080", snip,
 		"s.example {", fmt.Sprintf("s.example {\n\ttls %s %s", f.certificate, f.key),
 	)...)
-	f.run(t, exec.Command(program, "run", "--adapter", "caddyfile", "--config", f.write(t, "Caddyfile", options+site)))
+	f.run(t, exec.Command(program, "run", "--adapter", "caddyfile", "--config", f.write(t, "Caddyfile", f.caddyOptions()+site)))
 	if _, err := f.await("serving initial configuration"); err != nil {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// caddyOptions is what must be elsewhere for a test.
+func (f *front) caddyOptions() string {
+	return fmt.Sprintf("{\n\tadmin off\n\thttp_port %s\n\thttps_port %s\n\tdefault_bind 127.0.0.1\n\tstorage file_system %s\n}\n",
+		f.plain, f.tls, f.dir)
 }
 
 // newFront returns what any proxy needs, and the program's path.

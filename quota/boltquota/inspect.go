@@ -29,25 +29,14 @@ func Periods(tx *bbolt.Tx) (labels []string, err error) {
 // Counters returns what every counter of a period holds. Its error joins what is
 // wrong with the others.
 func Counters(tx *bbolt.Tx, period string) (map[quota.Counter]quota.Count, error) {
-	bucket, err := countersOf(tx, period)
-	if err != nil {
-		return nil, err
-	}
 	counts := map[quota.Counter]quota.Count{}
 	var wrong []error
-	err = bucket.ForEach(func(key, _ []byte) error {
-		counter := counterOf(key)
-		if counter.Level == "" {
-			wrong = append(wrong, fmt.Errorf("counter %x of %s is of no level", key, period))
-			return nil
-		}
-		count, err := read(bucket, counter)
+	err := eachCount(tx, period, func(counter quota.Counter, count quota.Count, err error) error {
 		if err != nil {
 			wrong = append(wrong, err)
-			return nil
+		} else {
+			counts[counter] = count
 		}
-		counter.Period = period
-		counts[counter] = count
 		return nil
 	})
 	return counts, errors.Join(append(wrong, err)...)

@@ -29,7 +29,12 @@ func Secret(ctx context.Context, q Querier, period string) (secret quota.Secret,
 		return secret, ErrNoPeriod
 	case err != nil:
 		return secret, cannot("read a secret", err)
-	case len(raw) != len(secret):
+	}
+	return secretOf(period, raw)
+}
+
+func secretOf(period string, raw []byte) (secret quota.Secret, err error) {
+	if len(raw) != len(secret) {
 		return secret, fmt.Errorf("%w: the secret of %s has %d bytes, not %d", quota.ErrCannotCount, period, len(raw), len(secret))
 	}
 	copy(secret[:], raw)

@@ -254,8 +254,11 @@ func (l *Ledger) lockReservations(ctx context.Context, tx pgx.Tx, w Wanted) erro
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-const selectReservations = `SELECT id, state, on_expiry, expires_at, levels, subjects, periods, costs, maxima, reserved, dry_runs, resets, actual
-	FROM quota_reservations WHERE id = ANY($1)`
+const (
+	allReservations = `SELECT id, state, on_expiry, expires_at, levels, subjects, periods, costs, maxima, reserved, dry_runs, resets, actual
+		FROM quota_reservations`
+	selectReservations = allReservations + ` WHERE id = ANY($1)`
+)
 
 func scanReservation(from pgx.CollectableRow) (*reservation, error) {
 	var (

@@ -90,6 +90,18 @@ func TestCheckFindsNothingWrong(t *testing.T) {
 	}
 }
 
+// changeFile changes a file that nobody has open.
+func changeFile(t *testing.T, path string, update func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(update), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // edit gives a function the bucket of that name; days are below "days".
 func edit(name string, change func(*bbolt.Bucket) error) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
@@ -207,13 +219,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := variedFile(t)
-			db, err := bbolt.Open(path, 0o600, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(db.Update(row.update), db.Close()); err != nil {
-				t.Fatal(err)
-			}
+			changeFile(t, path, row.update)
 			got, err := Check(path)
 			found := got.Problems
 			if row.doubt {
@@ -243,13 +249,7 @@ func TestCheckLeavesAlone(t *testing.T) {
 		}),
 	} {
 		path := variedFile(t)
-		db, err := bbolt.Open(path, 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(db.Update(update), db.Close()); err != nil {
-			t.Fatal(err)
-		}
+		changeFile(t, path, update)
 		if got, err := Check(path); err != nil || got.Err() != nil || len(got.Doubts) > 0 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

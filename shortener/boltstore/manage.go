@@ -75,7 +75,10 @@ func (s *Store) visited(tx *bbolt.Tx, slug shortener.Slug) (int64, error) {
 	if visits == nil {
 		return 0, nil
 	}
-	raw := visits.Get(s.numbers.key(slug))
+	return decodeVisited(slug, visits.Get(s.numbers.key(slug)))
+}
+
+func decodeVisited(slug shortener.Slug, raw []byte) (int64, error) {
 	if raw == nil {
 		return 0, nil
 	}

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 var policy = quota.Policy{Client: 50, Network: 5000, Service: 100_000}
 
 // creation returns the demand of one client for a link.
-func creation(t testing.TB, s *Store, host int, slug string) shortener.Creation {
+func creation(t testing.TB, s shortener.Store, host int, slug string) shortener.Creation {
 	t.Helper()
 	day := quota.DayOf(noon)
 	secret, err := s.EnsureSecret(context.Background(), day.Label)

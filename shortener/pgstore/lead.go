@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	lockLead = 0x736e6970_00000004 // as those in migrate.go
-
 	// leadBeat is how often who leads sees that it still does, and the others whether
 	// nobody does any more.
 	leadBeat = time.Second

@@ -27,6 +27,8 @@ const (
 	lockMigration = 0x736e6970_00000001 // "snip"
 	lockSweep     = 0x736e6970_00000002
 	lockAct       = 0x736e6970_00000003
+	lockLead      = 0x736e6970_00000004
+	lockCopy      = 0x736e6970_00000005
 )
 
 // errMustMigrate says that the tables are older than the program.
@@ -62,14 +64,17 @@ func migrate(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// selectTable is whether there is a table. It reads the catalogue: to_regclass was
+// seen to miss, for the rest of a transaction, what another one had made while this
+// one waited for a lock.
+const selectTable = `SELECT EXISTS (SELECT FROM pg_tables WHERE tablename = $1 AND schemaname = ANY (current_schemas(false)))`
+
 // foundVersion returns which version the tables have, 0 where there are none.
 func foundVersion(ctx context.Context, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (found int, err error) {
 	var there bool
-	// By reading the catalogue: to_regclass was seen to miss, for the rest of a
-	// transaction, what another one had made while this one waited for the lock.
-	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_tables WHERE tablename = 'snip_version' AND schemaname = ANY (current_schemas(false)))`).Scan(&there)
+	err = q.QueryRow(ctx, selectTable, "snip_version").Scan(&there)
 	if err != nil || !there {
 		return 0, err
 	}

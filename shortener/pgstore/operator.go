@@ -92,12 +92,15 @@ func (s *Store) Audit(ctx context.Context, before uint64, n int) ([]shortener.Au
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	return query(ctx, s, "read the audit log", func(row pgx.CollectableRow) (l shortener.AuditLine, err error) {
-		var action, target, reason, note []byte
-		err = row.Scan(&l.Number, &l.At, &action, &target, &reason, &note)
-		l.At, l.Action, l.Target, l.Reason, l.Note = l.At.UTC(), string(action), string(target), string(reason), string(note)
-		return l, err
-	}, `SELECT number, at, action, target, reason, note FROM audit WHERE number < $1 ORDER BY number DESC LIMIT $2`, int64(before), n)
+	return query(ctx, s, "read the audit log", scanAct,
+		`SELECT number, at, action, target, reason, note FROM audit WHERE number < $1 ORDER BY number DESC LIMIT $2`, int64(before), n)
+}
+
+func scanAct(row pgx.CollectableRow) (l shortener.AuditLine, err error) {
+	var action, target, reason, note []byte
+	err = row.Scan(&l.Number, &l.At, &action, &target, &reason, &note)
+	l.At, l.Action, l.Target, l.Reason, l.Note = l.At.UTC(), string(action), string(target), string(reason), string(note)
+	return l, err
 }
 
 // LinksOf implements [shortener.Store].

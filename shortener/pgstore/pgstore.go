@@ -126,7 +126,10 @@ func migrateAt(ctx context.Context, config *pgxpool.Config) error {
 		return err // which names the host and the role, and no password
 	}
 	defer hangUp(conn)
-	return migrate(ctx, conn)
+	if err := migrate(ctx, conn); err != nil {
+		return err
+	}
+	return refuseUnfinished(ctx, conn)
 }
 
 // hangUp closes a connection, which may be dead.

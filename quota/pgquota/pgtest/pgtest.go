@@ -35,7 +35,7 @@ const patience = 30 * time.Second
 // test is skipped, but where CI promised it.
 func Database(t testing.TB) string {
 	t.Helper()
-	bin := installed(t)
+	bin := Programs(t)
 	once.Do(func() { shared, failed = launch(bin, nil) })
 	if failed != nil {
 		t.Fatal(failed)
@@ -64,7 +64,7 @@ type Server struct {
 // the test ends. It skips or fails as [Database] does.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	s, err := launch(installed(t), settings)
+	s, err := launch(Programs(t), settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// installed returns the folder of PostgreSQL's programs, or skips the test.
-func installed(t testing.TB) string {
+// Programs returns the folder of PostgreSQL's programs, or skips the test.
+func Programs(t testing.TB) string {
 	t.Helper()
 	bin := programs()
 	if bin == "" {
@@ -200,10 +200,8 @@ func launch(bin string, settings []string) (*Server, error) {
 	s := &Server{dir: dir, script: exec.Command("sh", append([]string{"-c", script, "sh", bin, dir}, settings...)...)}
 	s.script.Dir = dir
 	s.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what interrupts the tests must not keep it from cleaning up
-	if os.Getuid() == 0 {
-		if s.script.SysProcAttr.Credential, err = give(dir); err != nil {
-			return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
-		}
+	if s.script.SysProcAttr.Credential, err = Give(dir); err != nil {
+		return nil, err
 	}
 	if s.orders, err = s.script.StdinPipe(); err != nil {
 		return nil, err
@@ -246,18 +244,19 @@ func (s *Server) connect() (err error) {
 	}
 }
 
-// give makes a folder the postgres user's, and returns how to run as that user.
-func give(dir string) (*syscall.Credential, error) {
+// Give makes a folder the postgres user's, and returns how to run as that user. Whoever
+// is not root runs PostgreSQL as they are: then it returns nil.
+func Give(dir string) (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
 	account, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
 	}
-	uid, err := strconv.Atoi(account.Uid)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.Atoi(account.Gid)
-	if err != nil {
+	uid, uidErr := strconv.Atoi(account.Uid)
+	gid, gidErr := strconv.Atoi(account.Gid)
+	if err := errors.Join(uidErr, gidErr); err != nil {
 		return nil, err
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, uid, gid)
