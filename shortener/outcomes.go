@@ -71,7 +71,6 @@ func (o *outcomes) count(err error) {
 		invalid  *InvalidError
 	)
 	switch {
-	case errors.Is(err, context.Canceled): // who asked has gone, which is no fault
 	case errors.As(err, &exceeded) && slices.Contains(Levels[:], exceeded.Usage.Level):
 		add(&o.refused, exceeded.Usage.Level)
 	case errors.As(err, &invalid), errors.Is(err, ErrKeyReused), errors.Is(err, ErrInProgress):
