@@ -135,13 +135,14 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 		remember(err)
 		return s.unlessDone(ctx, who, d, now, refusal(err))
 	}
-	// Behind every refusal that costs nothing, because this one may cost money.
-	destinations := make([]string, len(links))
-	for i, link := range links {
-		destinations[i] = link.Destination
-	}
-	if err := s.check(ctx, destinations, payer{who, day, secret, limits}, again.demandKey); err != nil {
-		return nil, false, err
+	if s.checker != nil {
+		// Behind every refusal that costs nothing, because these may cost money.
+		if err := s.slugsFree(ctx, links); err != nil {
+			return s.unlessDone(ctx, who, d, now, err)
+		}
+		if err := s.check(ctx, destinationsOf(links), payer{who, day, secret, limits}, again.demandKey); err != nil {
+			return nil, false, err
+		}
 	}
 	made = make([]Made, len(links))
 	for i, link := range links {
@@ -284,6 +285,35 @@ func (s *Service) look(ctx context.Context, charges []quota.Charge) ([]quota.Lev
 		return nil, err
 	}
 	return quota.WouldRefuse(charges, used), nil
+}
+
+// slugsFree refuses chosen slugs that are taken by reading only, as write does, for whoever
+// has quota. Only the store's own transaction knows that they are free.
+func (s *Service) slugsFree(ctx context.Context, links []Link) error {
+	var taken []ItemError
+	for i, link := range links {
+		if link.Slug == "" {
+			continue
+		}
+		switch _, err := s.store.Get(ctx, link.Slug); {
+		case err == nil:
+			taken = append(taken, ItemError{i, ErrSlugTaken})
+		case !errors.Is(err, ErrNotFound):
+			return refusal(err)
+		}
+	}
+	if taken != nil {
+		return &BatchError{taken}
+	}
+	return nil
+}
+
+func destinationsOf(links []Link) []string {
+	destinations := make([]string, len(links))
+	for i, link := range links {
+		destinations[i] = link.Destination
+	}
+	return destinations
 }
 
 func (s *Service) used(ctx context.Context, charges []quota.Charge) ([]int64, error) {

@@ -18,8 +18,8 @@ import (
 // short enough for a person to wait.
 const storePause = 5 * time.Second
 
-// checkPause is what a 503 asks for when a destination could not be checked: what is
-// in the way then goes on for longer.
+// checkPause is what a 503 asks for when a destination could not be checked, and it is
+// not known for how long that goes on: for longer than trouble with a store.
 const checkPause = time.Minute
 
 // problem is an answer that refuses. It is an error, so that a handler can return
@@ -172,6 +172,9 @@ func (s *server) problemOf(err error) *problem {
 	case errors.Is(err, shortener.ErrUnchecked):
 		p := unavailable(say("problem.unchecked"))
 		p.retryAfter = checkPause
+		if paused, ok := errors.AsType[*shortener.PausedError](err); ok {
+			p.retryAfter = max(paused.Until.Sub(s.now()), time.Second)
+		}
 		return p
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, quota.ErrCannotCount),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
