@@ -173,6 +173,10 @@ func (s *server) problemOf(err error) *problem {
 		p := unavailable(say("problem.unchecked"))
 		p.retryAfter = checkPause
 		return p
+	case errors.Is(err, errNoPlace):
+		p := unavailable(say("problem.no_place", "Seconds", wholeSeconds(placePause), "Max", maxBody))
+		p.retryAfter = placePause
+		return p
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, quota.ErrCannotCount),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(say("problem.unavailable"))
