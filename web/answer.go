@@ -98,7 +98,7 @@ func (s *server) writeRefusal(w http.ResponseWriter, r *http.Request, p *problem
 		s.faults.report("page", err)
 		p, t := s.problemOf(err), s.languages.english()
 		t.announce(w.Header())
-		write(w, r, p.status, mediaText, []byte(p.detail(t)+"\n"))
+		write(w, r, p.status, mediaText, p.text(t))
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 			return s.pages.form(page, c, v)
 		})
 	}
-	mediaType, body := mediaText, []byte(p.detail(c.tongue)+"\n")
+	mediaType, body := mediaText, p.text(c.tongue)
 	if format == formatJSON {
 		mediaType = mediaProblem
 		if body, err = p.body(c.tongue); err != nil {

@@ -138,6 +138,7 @@ func TestListsOfOne(t *testing.T) {
 // itemFault is an element of the member errors.
 type itemFault struct {
 	Index  int    `json:"index"`
+	Line   int    `json:"line"`
 	Field  string `json:"field"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -147,7 +148,10 @@ type itemFault struct {
 func TestWrongItems(t *testing.T) {
 	t.Parallel()
 	const good = goodJSON
-	at := func(index int, field, code, detail string) itemFault { return itemFault{index, field, code, detail} }
+	at := func(index int, field, code, detail string) itemFault { return itemFault{index, 0, field, code, detail} }
+	line := func(line, index int, field, code, detail string) itemFault {
+		return itemFault{index, line, field, code, detail}
+	}
 	for _, row := range []struct {
 		name, mediaType, body string
 		status                int
@@ -181,11 +185,11 @@ func TestWrongItems(t *testing.T) {
 			at(1, "slug", "invalid_slug", "slug: is given twice"),
 		}},
 		{"lines", mediaPlain, "https://example.org/\n\n\nftp:x\n\x01\n", 400, "invalid_url", []itemFault{
-			at(1, "url", "invalid_url", "url: must start with http"), at(2, "url", "invalid_url", "url: must not contain the control character U+0001"),
+			line(4, 1, "url", "invalid_url", "url: must start with http"), line(5, 2, "url", "invalid_url", "url: must not contain the control character U+0001"),
 		}},
-		{"lines of a form", mediaForm, "url=https://example.org/%0A%0Aftp:x", 400, "invalid_url", []itemFault{at(1, "url", "invalid_url", "url: must start with http")}},
+		{"lines of a form", mediaForm, "url=https://example.org/%0A%0Aftp:x", 400, "invalid_url", []itemFault{line(3, 1, "url", "invalid_url", "url: must start with http")}},
 		{"lines of a file", mediaParts, multi("file", "https://example.org/\rx\nftp:x"), 400, "invalid_url", []itemFault{
-			at(0, "url", "invalid_url", "url: must not contain the control character U+000D"), at(1, "url", "invalid_url", "url: must start with http"),
+			line(1, 0, "url", "invalid_url", "url: must not contain the control character U+000D"), line(2, 1, "url", "invalid_url", "url: must start with http"),
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -203,17 +207,28 @@ func TestWrongItems(t *testing.T) {
 			}
 			decode(t, w, &got)
 			same := slices.EqualFunc(got.Errors, row.want, func(got, want itemFault) bool {
-				return got.Index == want.Index && got.Field == want.Field && got.Code == want.Code && strings.HasPrefix(got.Detail, want.Detail)
+				return got.Index == want.Index && got.Line == want.Line && got.Field == want.Field && got.Code == want.Code && strings.HasPrefix(got.Detail, want.Detail)
 			})
 			if !same || got.Field != "" {
 				t.Errorf("errors (-want +got):\n%s", cmp.Diff(row.want, got.Errors))
 			}
-			if want := fmt.Sprintf("at index %d. ", got.Errors[0].Index); !strings.Contains(got.Detail, want) || !strings.HasSuffix(got.Detail, got.Errors[0].Detail) {
+			first, text := fmt.Sprintf("at index %d. ", got.Errors[0].Index), ""
+			if line := got.Errors[0].Line; line > 0 {
+				first = fmt.Sprintf("in line %d. ", line)
+			}
+			if !strings.Contains(got.Detail, first) || !strings.HasSuffix(got.Detail, got.Errors[0].Detail) {
 				t.Errorf("detail %q", got.Detail)
 			}
+			for _, fault := range got.Errors {
+				if fault.Line > 0 {
+					text += fmt.Sprintf("line %d: %s\n", fault.Line, fault.Detail)
+				} else {
+					text += fmt.Sprintf("index %d: %s\n", fault.Index, fault.Detail)
+				}
+			}
 			header["Accept"] = "text/plain"
-			if w := s.do(call{body: row.body, header: header}); w.Code != row.status || w.Body.String() != got.Detail+"\n" {
-				t.Errorf("as text: %d %q", w.Code, w.Body)
+			if w := s.do(call{body: row.body, header: header}); w.Code != row.status || w.Body.String() != text {
+				t.Errorf("as text: %d %q, want %q", w.Code, w.Body, text)
 			}
 			if used := s.used(t); used != 0 || w.Header().Get("Quota-Remaining") != "" {
 				t.Errorf("%d used, headers %v", used, w.Header())
