@@ -324,7 +324,12 @@ func TestBatchBeyondTheQuota(t *testing.T) {
 		}
 		return w
 	}
-	ask(batch(11, ""), http.StatusTooManyRequests, "10")
+	// No day has room for so many: waiting would be of no use.
+	large := s.do(batch(11, ""))
+	wantAnswer(t, large, http.StatusBadRequest, `"code":"invalid_request","detail":"The list has 11 links; this client may make 10 a day."`)
+	if large.Header().Get("Quota-Remaining") != "" || large.Header().Get("Retry-After") != "" {
+		t.Errorf("headers %v", large.Header())
+	}
 	ask(batch(7, ""), http.StatusCreated, "3")
 	list := ask(batch(4, ""), http.StatusTooManyRequests, "3")
 	ask(batch(3, ""), http.StatusCreated, "0")
@@ -348,7 +353,8 @@ func TestBatchBeyondTheQuota(t *testing.T) {
 // A page counts lines as people do, and keeps what was typed.
 func TestRefusedListAsAPage(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, siteSetup{policy: &quota.Policy{Client: 2, Service: 2}})
+	s := newSite(t, siteSetup{policy: &quota.Policy{Client: 3, Service: 3}})
+	wantAnswer(t, s.post(goodJSON), http.StatusCreated, "")
 	const text = "https://example.org/\r\n\r\nftp:x\r\n\r\nhttps://a..b/"
 	ask := func(text string) node {
 		w := s.do(call{body: "url=" + url.QueryEscape(text), header: map[string]string{"Content-Type": mediaForm, "Accept": "text/html"}})

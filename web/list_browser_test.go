@@ -273,10 +273,18 @@ func isToldWhichLines(t *testing.T, chromium context.Context) {
 }
 
 func isToldThatFewerAreLeft(t *testing.T, chromium context.Context) {
-	s := openSite(t, siteConfig{daily: 2})
+	s := openSite(t, siteConfig{daily: 3})
 	v := openTab(t, chromium, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/"))
-	v.insert("url", "https://example.org/1\nhttps://example.org/2\nhttps://example.org/3")
+	const three = "https://example.org/1\nhttps://example.org/2\nhttps://example.org/3"
+	v.insert("url", three+"\nhttps://example.org/4")
+	v.pressEnter(kb.ModifierNone)
+	v.wantText("problem", "The list has 4 links; this client may make 3 a day.") // tomorrow as well
+	v.insert("url", "https://example.org/0")
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#short")
+	v.do(chromedp.WaitReady(chromedp.CSS("#new:not([aria-busy])")))
+	v.insert("url", three)
 	v.pressEnter(kb.ModifierNone)
 	v.wantText("problem", "Fewer links are left for you today than the list has. Try again at 09:00 your time (00:00 UTC).")
 	v.insert("url", "https://example.org/1\nhttps://example.org/2")
