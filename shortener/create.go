@@ -180,7 +180,8 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 	chosen := map[Slug]bool{}
 	for i, n := range d.links {
 		link, err := s.parseLink(n, now)
-		if err == nil && link.Slug != "" && chosen[link.Slug] {
+		slug, _ := s.slugs.parse(n.Slug) // also where something else is wrong
+		if err == nil && slug != "" && chosen[slug] {
 			err = invalidSlug(because("is_given_twice"))
 		}
 		if _, ok := errors.AsType[*InvalidError](err); ok {
@@ -188,7 +189,7 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		links[i], chosen[link.Slug] = link, true
+		links[i], chosen[slug] = link, true
 	}
 	if wrong != nil {
 		return nil, &BatchError{wrong}

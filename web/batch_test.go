@@ -126,6 +126,8 @@ func TestListsOfOne(t *testing.T) {
 		{mediaPlain, "https://example.org/", true},
 		{mediaPlain + "; charset=utf-8", "\ufeff\n\nhttps://example.org/\n", true},
 		{mediaParts, multi("file", "https://example.org/"), true},
+		{mediaParts, multi("file", "", "url", "https://example.org/"), false},
+		{mediaParts, strings.Replace(multi("url", "https://example.org/", "file", ""), "filename=list.txt\r\nContent-Type: text/plain", "filename=\"\"\r\nContent-Type: application/octet-stream", 1), false},
 	} {
 		w := s.do(call{body: row.body, header: map[string]string{"Content-Type": row.mediaType}})
 		wantAnswer(t, w, http.StatusCreated, `"url":"https://example.org/"`)
@@ -183,6 +185,17 @@ func TestWrongItems(t *testing.T) {
 		}},
 		{"a slug twice", mediaJSON, `[{"url":"https://a.example","slug":"abc"},{"url":"https://a.example","slug":"abc"}]`, 400, "invalid_slug", []itemFault{
 			at(1, "slug", "invalid_slug", "slug: is given twice"),
+		}},
+		{"text that is none, beside what else is wrong", mediaJSON, "[{\"url\":\"\xff\"},{\"url\":\"ftp:x\"},{\"url\":\"\\ud800\"}," + good + ",{\"\xff\":1}]", 400, "invalid_request", []itemFault{
+			at(0, "", "invalid_request", "It cannot be used: it is not valid JSON near byte"), at(1, "url", "invalid_url", "url: must start with http"),
+			at(2, "", "invalid_request", "It cannot be used: it is not valid JSON near byte"), at(4, "", "invalid_request", "It cannot be used: it is not valid JSON near byte"),
+		}},
+		{"null", mediaJSON, "[null," + good + "]", 400, "invalid_request", []itemFault{at(0, "", "invalid_request", "It cannot be used: it must be one JSON object")}},
+		{"the slug of a wrong item", mediaJSON, `[{"url":"ftp:x","slug":"dup-1"},{"url":"https://a.example","slug":"dup-1"},{"url":5,"slug":"dup-2"},{"slug":"dup-3"},` +
+			`{"url":"https://a.example","slug":"dup-2"},{"url":"https://a.example","slug":"dup-3"},{"url":"https://a.example","slug":"!"},{"url":"https://a.example","slug":"!"}]`, 400, "invalid_url", []itemFault{
+			at(0, "url", "invalid_url", "url: must start with http"), at(1, "slug", "invalid_slug", "slug: is given twice"), at(2, "url", "invalid_request", "url: must be a string"),
+			at(3, "url", "invalid_request", "url: is missing"), at(4, "slug", "invalid_slug", "slug: is given twice"), at(5, "slug", "invalid_slug", "slug: is given twice"),
+			at(6, "slug", "invalid_slug", "slug: must not contain"), at(7, "slug", "invalid_slug", "slug: must not contain"),
 		}},
 		{"lines", mediaPlain, "https://example.org/\n\n\nftp:x\n\x01\n", 400, "invalid_url", []itemFault{
 			line(4, 1, "url", "invalid_url", "url: must start with http"), line(5, 2, "url", "invalid_url", "url: must not contain the control character U+0001"),
@@ -256,7 +269,8 @@ func TestRefusedLists(t *testing.T) {
 		{"101 lines", mediaPlain, lines(101), size},
 		{"100,000 lines", mediaPlain, strings.Repeat("a.bc\n", 100_000), size},
 		{"a form of 101 lines", mediaForm, "url=" + url.QueryEscape(lines(101)), size},
-		{"an empty file", mediaParts, multi("file", ""), size},
+		{"an empty file", mediaParts, multi("file", ""), "url: is missing"},
+		{"a blank file", mediaParts, multi("file", "\n"), size},
 		{"a file of 101 lines", mediaParts, multi("file", lines(101)), size},
 		{"a blank form", mediaForm, "url=%0A%0A", "url: must not be empty"},
 
@@ -266,8 +280,11 @@ func TestRefusedLists(t *testing.T) {
 		{"trailing data", mediaJSON, "[" + goodJSON + "] 5", "not valid JSON near byte"},
 		{"a second array", mediaJSON, "[" + goodJSON + "][]", "not valid JSON near byte"},
 		{"trailing text", mediaJSON, "[" + goodJSON + "]x", "not valid JSON near byte"},
-		{"invalid UTF-8", mediaJSON, "[" + goodJSON + ",{\"url\":\"\xff\"}]", "not valid JSON near byte"},
-		{"half a surrogate pair", mediaJSON, `[{"url":"https://example.org/\ud800"}]`, "not valid JSON near byte"},
+		{"invalid UTF-8 between items", mediaJSON, "[" + goodJSON + ",\xff]", "not valid JSON near byte"},
+		{"a byte order mark", mediaJSON, "\ufeff[" + goodJSON + "]", "it begins with a byte order mark, which JSON must not have"},
+		{"a byte order mark before one link", mediaJSON, "\ufeff" + goodJSON, "it begins with a byte order mark, which JSON must not have"},
+		{"a long array with a byte order mark", mediaJSON, "\ufeff[" + goodJSON + "]" + strings.Repeat(" ", maxBody), "it begins with a byte order mark, which JSON must not have"},
+		{"lines of JSON with a byte order mark", mediaPlain, "\ufeff[" + goodJSON + "]", "Content-Type: application/json"},
 		{"deeply nested", mediaJSON, strings.Repeat("[", 30_000), "body cannot be used"},
 		{"lines that are not text", mediaPlain, "https://example.org/\xff", "not valid UTF-8"},
 		{"lines of JSON", mediaPlain, "[" + goodJSON + "]", "Content-Type: application/json"},

@@ -310,15 +310,19 @@ func readRest(r *http.Request, beginning []byte, bound int) ([]byte, error) {
 
 func looksLikeJSON(body []byte) bool { return beginsWith(body, "{") || beginsWith(body, "[") }
 
-// beginsWith reports whether JSON, be it cut off, begins with the bracket.
+// beginsWith reports whether JSON, be it cut off, begins with the bracket, or would
+// without a byte order mark.
 func beginsWith(body []byte, bracket string) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte(bracket))
+	return bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(body, byteOrderMark), " \t\r\n"), []byte(bracket))
 }
 
 // parseJSON reads one object, and says what is unusable about it. The second
 // version of Go's JSON package refuses what the first lets pass: names given twice
 // or in another case, invalid UTF-8, half surrogate pairs.
 func parseJSON(body []byte, f any, unusable func(fault message) *problem) error {
+	if bytes.HasPrefix(body, byteOrderMark) {
+		return unusable(say("body.byte_order_mark"))
+	}
 	if !beginsWith(body, "{") {
 		return unusable(say("body.no_object", "Example", `{"url": "https://example.org/"}`))
 	}
