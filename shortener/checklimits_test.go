@@ -263,9 +263,11 @@ func TestGrantedMoreCalls(t *testing.T) {
 // TestRefusedForFree goes through what is refused before any money is spent.
 func TestRefusedForFree(t *testing.T) {
 	t.Parallel()
-	f := newChecked(t, checkedSetup{policy: quota.Policy{Client: 1, Service: 3}})
-	wantErr(t, f.make(someone, "https://example.org/"), nil)
-	f.wantAsked(t, 1)
+	f := newChecked(t, checkedSetup{policy: quota.Policy{Client: 2, Service: 3}})
+	for _, url := range []string{"https://example.org/", "https://example.net/"} {
+		wantErr(t, f.make(someone, url), nil)
+	}
+	f.wantAsked(t, 2)
 	for name, row := range map[string]struct {
 		who  quota.Client
 		url  string
@@ -290,10 +292,14 @@ func TestRefusedForFree(t *testing.T) {
 		}
 	}
 	f.store.setFailing("reserve", errors.New("a refusal for free reserves nothing"))
-	if _, err := f.CreateBatch(t.Context(), client(1), []shortener.NewLink{{URL: "https://a.example/"}, {URL: "https://b.example/"}}, ""); !errors.Is(err, quota.ErrExceeded) {
+	batch := []shortener.NewLink{{URL: "https://a.example/"}, {URL: "https://b.example/"}, {URL: "https://c.example/"}}
+	if _, err := f.CreateBatch(t.Context(), client(1), batch[:2], ""); !errors.Is(err, quota.ErrExceeded) {
 		t.Errorf("a batch with too few units left: %v", err)
 	}
-	f.wantAsked(t, 1)
+	if _, err := f.CreateBatch(t.Context(), client(1), batch, ""); !errors.Is(err, shortener.ErrBatchTooLarge) {
+		t.Errorf("a batch that is larger than a day: %v", err)
+	}
+	f.wantAsked(t, 2)
 }
 
 // TestCircuit lets calls fail in a row: then nothing is sent for a while, and after

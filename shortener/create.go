@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"snip/quota"
@@ -55,7 +56,8 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink, key I
 
 // CreateBatch makes 1 to [MaxBatch] links in one decision, all of them or none. The
 // errors are those of Create, but for a [*BatchError] in place of those of single
-// links. Idempotency-Keys are not shared with Create.
+// links, and [ErrBatchTooLarge] where no day has room for so many: waiting is of no
+// use then. Idempotency-Keys are not shared with Create.
 func (s *Service) CreateBatch(ctx context.Context, who quota.Client, links []NewLink, key IdempotencyKey) ([]Made, error) {
 	return s.counted(ctx, who, demand{links: links, key: key, batch: true})
 }
@@ -109,14 +111,17 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 	if err != nil {
 		return nil, false, err
 	}
-	secret, err := s.store.EnsureSecret(ctx, day.Label)
-	if err != nil {
-		return nil, false, refusal(err)
-	}
 	set := s.set.Load()
 	limits, overridden := set.overrides.For(s.policy, who, now)
 	if limits.Blocked {
 		return nil, false, ErrBlocked
+	}
+	if most := mostAtOnce(limits, who, day, len(links)); len(links) > 1 && most < len(links) {
+		return nil, false, &InvalidError{Kind: ErrBatchTooLarge, Reason: because("has_more_links_than_a_day", "Links", len(links), "Max", most)}
+	}
+	secret, err := s.store.EnsureSecret(ctx, day.Label)
+	if err != nil {
+		return nil, false, refusal(err)
 	}
 	// What an override has set may end within the day, so it is not remembered. Who
 	// gets one is in no table any more: with each act a new one begins. And who has no
@@ -176,7 +181,8 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 	chosen := map[Slug]bool{}
 	for i, n := range d.links {
 		link, err := s.parseLink(n, now)
-		if err == nil && link.Slug != "" && chosen[link.Slug] {
+		slug, _ := s.slugs.parse(n.Slug) // also where something else is wrong
+		if err == nil && slug != "" && chosen[slug] {
 			err = invalidSlug(because("is_given_twice"))
 		}
 		if _, ok := errors.AsType[*InvalidError](err); ok {
@@ -184,7 +190,7 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		links[i], chosen[link.Slug] = link, true
+		links[i], chosen[slug] = link, true
 	}
 	if wrong != nil {
 		return nil, &BatchError{wrong}
@@ -271,6 +277,16 @@ func (s *Service) draw(made []Made) error {
 		}
 	}
 	return nil
+}
+
+// mostAtOnce returns how many of n links a day of which nothing is used yet has room
+// for.
+func mostAtOnce(limits quota.Policy, who quota.Client, day quota.Window, n int) int {
+	return sort.Search(n, func(fewer int) bool {
+		charges := limits.Charges(who, quota.Secret{}, day, int64(fewer)+1)
+		_, err := quota.Decide(charges, make([]int64, len(charges)))
+		return err != nil
+	})
 }
 
 // look refuses a full client by reading only, so that refusals neither write nor
