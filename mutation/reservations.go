@@ -50,7 +50,7 @@ func reservations() []mutant {
 		{fault: "one that cannot be read keeps others from being settled", file: kept, room: inFile, test: "TestDamagedReservation",
 			from: "\t\t\twrong = append(wrong, err)\n", to: "\t\t\treturn false, err\n"},
 		{fault: "all that has expired is settled in one transaction", file: kept, room: inFile, test: "TestStore/expired_reservations_are_settled_some_at_a_time",
-			from: " && done < limit; {", to: "; {"},
+			from: " && done < max(1, limit); {", to: "; {"},
 		{fault: "what has not expired is settled", file: kept, room: inFile, test: "TestStore/B27d_an_unknown_outcome_is_charged_in_full",
 			from: "end := dueKey(now.Add(time.Microsecond), \"\")", to: "end := dueKey(now.Add(time.Second), \"\")"},
 		{fault: "a window that is being swept keeps its reservations pending", file: period, test: "TestSettleWhileSweeping",

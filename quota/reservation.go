@@ -77,6 +77,12 @@ func (r Reservation) Validate() error {
 	case r.OnExpiry != Committed && r.OnExpiry != Released:
 		return fmt.Errorf("%w: on expiry it becomes %q", ErrInvalidReservation, r.OnExpiry)
 	}
+	for _, c := range r.Charges {
+		// It would be forgotten, and its id be new again, while its window goes on.
+		if c.ResetAt.IsZero() {
+			return fmt.Errorf("%w: the window at level %s has no end", ErrInvalidCharge, c.Counter.Level)
+		}
+	}
 	return validate(r.Charges, make([]int64, len(r.Charges)))
 }
 
@@ -192,11 +198,12 @@ func (r Reservation) KeptUntil() time.Time {
 }
 
 // Overruns returns the usages of the levels that hold more than their maximum,
-// when counts are those after the reservation was committed.
+// when counts are those after the reservation was committed. Those in a dry run,
+// which may hold any number, are left out.
 func (r Reservation) Overruns(counts []Count) []Usage {
 	var over []Usage
 	for i, c := range r.Charges {
-		if counts[i].Used > c.Max {
+		if counts[i].Used > c.Max && !c.DryRun {
 			over = append(over, Usage{Level: c.Counter.Level, Used: counts[i].Used, Max: c.Max, ResetAt: c.ResetAt})
 		}
 	}

@@ -75,6 +75,20 @@ func TestValidateReservation(t *testing.T) {
 	}
 }
 
+// A window without an end could be forgotten while it goes on.
+func TestReservationNeedsAnEnd(t *testing.T) {
+	t.Parallel()
+	r := reservation(5)
+	r.Charges[1].ResetAt = time.Time{}
+	if err := r.Validate(); !errors.Is(err, quota.ErrInvalidCharge) || !strings.Contains(err.Error(), "team") {
+		t.Errorf("got %v, want ErrInvalidCharge that names the level", err)
+	}
+	r.State = quota.Pending
+	if err := r.ValidateStored(); !errors.Is(err, quota.ErrInvalidCharge) {
+		t.Errorf("stored: got %v, want ErrInvalidCharge", err)
+	}
+}
+
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	full := func(limit int64) quota.Reservation {
@@ -259,5 +273,9 @@ func TestOverruns(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+	r.Charges[1].DryRun = true
+	if got := r.Overruns(held(1000, 0, 201, 0, 31, 0)); !slices.Equal(got, want[1:]) {
+		t.Errorf("with the team in a dry run got %v, want %v", got, want[1:])
 	}
 }

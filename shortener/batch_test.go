@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"snip/quota"
@@ -76,7 +77,7 @@ func TestBatchAtTheEdge(t *testing.T) {
 		n     int
 		fits  bool
 		after int64
-	}{{6, false, 0}, {4, true, 4}, {2, false, 4}, {2, false, 4}, {1, true, 5}, {1, false, 5}, {2, false, 5}} {
+	}{{4, true, 4}, {5, false, 4}, {2, false, 4}, {2, false, 4}, {1, true, 5}, {1, false, 5}, {2, false, 5}} {
 		made, err := f.CreateBatch(t.Context(), someone, links(row.n), "")
 		if row.fits && (err != nil || len(made) != row.n) || !row.fits && (!errors.Is(err, quota.ErrExceeded) || made != nil) {
 			t.Errorf("a batch of %d with %d left: %d were made, %v", row.n, 5-row.after, len(made), err)
@@ -85,6 +86,44 @@ func TestBatchAtTheEdge(t *testing.T) {
 	}
 	if got := f.Outcomes(); got.Created != 5 || got.Refused[quota.LevelClient] != 5 {
 		t.Errorf("outcomes: %+v", got)
+	}
+}
+
+// A batch that no day has room for is wrong, and not early: its maker would be told to
+// wait until midnight for ever. That costs no look into the store.
+func TestBatchLargerThanADay(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		policy quota.Policy
+		most   int // of 100; those have room
+	}{
+		{"client", quota.Policy{Client: 50, Network: 60, Service: 1000}, 50},
+		{"network", quota.Policy{Network: 60, Service: 1000}, 60},
+		{"service", quota.Policy{Service: 70}, 70},
+		{"the part that is not for newcomers", quota.Policy{Client: 80, Service: 100, Newcomers: 20}, 80},
+		{"newcomers only", quota.Policy{Client: 80, Service: 100, Newcomers: 100}, 1},
+		{"a dry run", quota.Policy{Client: 50, Network: 60, DryRun: map[quota.Level]bool{quota.LevelClient: true}}, 60},
+		{"no limit", quota.Policy{}, 100},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, row.policy)
+			links := slices.Repeat([]shortener.NewLink{{URL: "https://example.org/"}}, row.most+1)
+			if row.most < shortener.MaxBatch {
+				_, err := f.CreateBatch(t.Context(), someone, links, "")
+				var invalid *shortener.InvalidError
+				if !errors.Is(err, shortener.ErrBatchTooLarge) || !errors.As(err, &invalid) || invalid.Reason.Values["Max"] != row.most || invalid.Reason.Values["Links"] != row.most+1 {
+					t.Fatalf("%d links: %v", len(links), err)
+				}
+				if _, err := f.store.Secret(t.Context(), quota.DayOf(f.clock.read()).Label); !errors.Is(err, shortener.ErrNotFound) || f.Outcomes().Invalid != 1 {
+					t.Errorf("the store has a secret: %v; %+v", err, f.Outcomes())
+				}
+			}
+			if made, err := f.CreateBatch(t.Context(), someone, links[:row.most], ""); err != nil || len(made) != row.most {
+				t.Errorf("%d links: %d, %v", row.most, len(made), err)
+			}
+		})
 	}
 }
 

@@ -79,6 +79,25 @@ func TestDemandWaitsForItsCheck(t *testing.T) {
 	f.wantMade(t, 4)
 }
 
+// TestFailedDemandsWaitNoMore sends the same Idempotency-Key again after a check that has
+// failed.
+func TestFailedDemandsWaitNoMore(t *testing.T) {
+	t.Parallel()
+	f := newChecked(t, checkedSetup{})
+	again := func(want error) {
+		t.Helper()
+		_, err := f.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"}, "0123456789abcdef")
+		wantErr(t, err, want)
+	}
+	f.server.Set(webrisktest.Status(500))
+	again(shortener.ErrUnchecked)
+	again(shortener.ErrUnchecked)
+	f.server.Set(webrisktest.Safe)
+	again(nil)
+	f.wantAsked(t, 3)
+	f.wantMade(t, 1)
+}
+
 // TestReplayIsNotChecked gives a link again whose destination is dangerous by now,
 // and whose budget is spent.
 func TestReplayIsNotChecked(t *testing.T) {
@@ -193,7 +212,7 @@ func TestBatchTakesNoLongerThan(t *testing.T) {
 					return shortener.Verdict{}, nil
 				}),
 				AllowOnFailure: policy == "allow",
-				Timeout:        10 * time.Second, Price: price, Budget: 1_000_000, Calls: 100, NetworkCalls: 100, ClientCalls: 100,
+				Timeout:        10 * time.Second, Price: price, Budget: 1_000_000, Calls: 200, NetworkCalls: 200, ClientCalls: 200,
 			}})
 			var links []shortener.NewLink
 			for i := range 100 {

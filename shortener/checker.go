@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,9 @@ type checker struct {
 	ended     [len(CheckOutcomes)]atomic.Int64
 	cached    atomic.Int64
 	unsettled atomic.Int64
+
 	unchecked atomic.Int64
+	why       atomic.Pointer[error] // the last of them was unchecked
 }
 
 // check returns which of the destinations are dangerous, by their indexes. Each
@@ -65,6 +68,9 @@ func (c *checker) check(ctx context.Context, destinations []string, p payer, key
 		}
 		defer c.leave(key)
 	}
+	if err := c.payable(ctx, unknown, p); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, checksTime, ErrUnchecked)
 	defer cancel()
 	var mu sync.Mutex
@@ -74,7 +80,7 @@ func (c *checker) check(ctx context.Context, destinations []string, p payer, key
 		group.Go(func() error {
 			found, err := c.judge(checking, destination, p)
 			if errors.Is(err, ErrUnchecked) {
-				c.unchecked.Add(1)
+				c.leaveUnchecked(1, err)
 				if c.AllowOnFailure {
 					return nil
 				}
@@ -95,7 +101,9 @@ func (c *checker) check(ctx context.Context, destinations []string, p payer, key
 func (c *checker) lookup(destinations []string) (dangerous map[string]bool, unknown []string) {
 	dangerous = make(map[string]bool, len(destinations))
 	for _, destination := range destinations {
-		if _, seen := dangerous[destination]; seen {
+		// Nobody elsewhere can know where a private one leads, and its name tells of the
+		// network that it is in.
+		if _, seen := dangerous[destination]; seen || isPrivate(destination) {
 			continue
 		}
 		found, known := c.known.find(HostOf(destination), destination, c.now())
@@ -190,7 +198,7 @@ func (c *checker) call(ctx context.Context, host, destination string, p payer) (
 		return j
 	}
 	if until := c.circuit.openUntil(now); !until.IsZero() {
-		j.err = fmt.Errorf("%w: it is not asked before %s", ErrUnchecked, until.Format(time.RFC3339))
+		j.err = &PausedError{until, "calls have failed"}
 		return j
 	}
 	r := quota.Reservation{
@@ -219,16 +227,63 @@ func (c *checker) call(ctx context.Context, host, destination string, p payer) (
 	return j
 }
 
+// payable refuses a demand that needs more calls than its payer, or the service, has
+// left, before the first of them is made. It only reads, and may be wrong by what is
+// spent meanwhile. Where links are made unchecked, as many are checked as can be.
+func (c *checker) payable(ctx context.Context, unknown []string, p payer) error {
+	hosts := make(map[string]bool, len(unknown))
+	for _, destination := range unknown {
+		hosts[HostOf(destination)] = true
+	}
+	if len(hosts) < 2 { // reserve looks itself
+		return nil
+	}
+	charges := c.charges(p, c.policy)
+	for i := range charges {
+		charges[i].Cost = times(charges[i].Cost, int64(len(hosts)))
+	}
+	err := c.admits(ctx, charges)
+	if err == nil {
+		return nil
+	}
+	if err = unpaid(err); errors.Is(err, ErrUnchecked) {
+		if c.AllowOnFailure {
+			return nil
+		}
+		c.leaveUnchecked(len(unknown), err)
+	}
+	return err
+}
+
+func (c *checker) leaveUnchecked(n int, why error) {
+	c.why.Store(&why) // first, so that whoever has seen the number finds a cause
+	c.unchecked.Add(int64(n))
+}
+
+// times is a product of two positive numbers, or the greatest number.
+func times(a, b int64) int64 {
+	if a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// admits decides on charges by reading only.
+func (c *checker) admits(ctx context.Context, charges []quota.Charge) error {
+	used, err := taken(ctx, c.store, charges)
+	if err == nil {
+		_, err = quota.Decide(charges, used)
+	}
+	return err
+}
+
 // reserve refuses by reading only, so that refusals do not wait behind creations.
 // Only the store's own transaction admits.
 func (c *checker) reserve(ctx context.Context, r quota.Reservation) error {
-	used, err := taken(ctx, c.store, r.Charges)
-	if err == nil {
-		_, err = quota.Decide(r.Charges, used)
+	if err := c.admits(ctx, r.Charges); err != nil {
+		return err
 	}
-	if err == nil {
-		_, _, err = c.store.Reserve(ctx, r)
-	}
+	_, _, err := c.store.Reserve(ctx, r)
 	return err
 }
 
@@ -238,7 +293,7 @@ func (c *checker) reserve(ctx context.Context, r quota.Reservation) error {
 func unpaid(err error) error {
 	exceeded, ok := errors.AsType[*quota.ExceededError](err)
 	if ok && (exceeded.Usage.Level == LevelCheckBudget || exceeded.Usage.Level == LevelCheckCalls) {
-		return fmt.Errorf("%w: %s", ErrUnchecked, exceeded)
+		return &PausedError{exceeded.Usage.ResetAt, exceeded.Error()}
 	}
 	return refusal(err)
 }

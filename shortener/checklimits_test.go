@@ -68,6 +68,10 @@ func TestClientLeavesAmid(t *testing.T) {
 			if states := store.states(t); !slices.Equal(states, []quota.State{quota.Committed}) {
 				t.Errorf("reservations %v, want one that is committed", states)
 			}
+			// Nothing of it is a fault that operators are told of.
+			if o := s.Outcomes(); o.Withdrawn != 1 || o.Unavailable != 0 || o.Unchecked != 0 || s.Unchecked().Number != 0 {
+				t.Errorf("outcomes %+v, and %+v unchecked", o, s.Unchecked())
+			}
 			if u, err := s.Budget(t.Context()); err != nil || u.Used != int64(others) {
 				t.Errorf("%d links, %v, want %d", u.Used, err, others)
 			}
@@ -259,9 +263,11 @@ func TestGrantedMoreCalls(t *testing.T) {
 // TestRefusedForFree goes through what is refused before any money is spent.
 func TestRefusedForFree(t *testing.T) {
 	t.Parallel()
-	f := newChecked(t, checkedSetup{policy: quota.Policy{Client: 1, Service: 3}})
-	wantErr(t, f.make(someone, "https://example.org/"), nil)
-	f.wantAsked(t, 1)
+	f := newChecked(t, checkedSetup{policy: quota.Policy{Client: 2, Service: 3}})
+	for _, url := range []string{"https://example.org/", "https://example.net/"} {
+		wantErr(t, f.make(someone, url), nil)
+	}
+	f.wantAsked(t, 2)
 	for name, row := range map[string]struct {
 		who  quota.Client
 		url  string
@@ -286,10 +292,14 @@ func TestRefusedForFree(t *testing.T) {
 		}
 	}
 	f.store.setFailing("reserve", errors.New("a refusal for free reserves nothing"))
-	if _, err := f.CreateBatch(t.Context(), client(1), []shortener.NewLink{{URL: "https://a.example/"}, {URL: "https://b.example/"}}, ""); !errors.Is(err, quota.ErrExceeded) {
+	batch := []shortener.NewLink{{URL: "https://a.example/"}, {URL: "https://b.example/"}, {URL: "https://c.example/"}}
+	if _, err := f.CreateBatch(t.Context(), client(1), batch[:2], ""); !errors.Is(err, quota.ErrExceeded) {
 		t.Errorf("a batch with too few units left: %v", err)
 	}
-	f.wantAsked(t, 1)
+	if _, err := f.CreateBatch(t.Context(), client(1), batch, ""); !errors.Is(err, shortener.ErrBatchTooLarge) {
+		t.Errorf("a batch that is larger than a day: %v", err)
+	}
+	f.wantAsked(t, 2)
 }
 
 // TestCircuit lets calls fail in a row: then nothing is sent for a while, and after
@@ -319,6 +329,19 @@ func TestCircuit(t *testing.T) {
 		ask(shortener.ErrUnchecked)
 	}
 	f.wantAsked(t, 9+4+1+5)
+	f.pass(30 * time.Second)
+	f.server.Set(webrisktest.Safe)
+	ask(nil)
+	f.server.Set(webrisktest.Status(500))
+	for range 4 {
+		ask(shortener.ErrUnchecked)
+	}
+	f.server.Set(webrisktest.Status(400)) // which says nothing of the row
+	ask(shortener.ErrUnchecked)
+	f.server.Set(webrisktest.Status(500))
+	ask(shortener.ErrUnchecked)
+	ask(shortener.ErrUnchecked)
+	f.wantAsked(t, 19+1+4+1+1)
 	wantErr(t, f.make(someone, "https://14.example/"), nil) // which is known
 	report, err := f.CheckReport(t.Context())
 	if want := f.clock.read().Add(30 * time.Second); err != nil || !report.PausedUntil.Equal(want) {
@@ -327,21 +350,21 @@ func TestCircuit(t *testing.T) {
 	f.pass(30 * time.Second)
 	ask(shortener.ErrUnchecked)
 	ask(shortener.ErrUnchecked)
-	f.wantAsked(t, 20)
+	f.wantAsked(t, 27)
 	f.pass(30 * time.Second)
 	f.server.Set(webrisktest.Safe)
 	ask(nil)
 	ask(nil)
-	f.wantAsked(t, 22)
+	f.wantAsked(t, 29)
 	f.server.Set(webrisktest.Status(429, "Retry-After", "600"))
 	ask(shortener.ErrUnchecked)
 	f.pass(10*time.Minute - time.Microsecond)
 	ask(shortener.ErrUnchecked)
-	f.wantAsked(t, 23)
+	f.wantAsked(t, 30)
 	f.server.Set(webrisktest.Safe)
 	f.pass(time.Microsecond)
 	ask(nil)
-	f.wantAsked(t, 24)
+	f.wantAsked(t, 31)
 	f.server.Set(webrisktest.Status(429, "Retry-After", "3600"))
 	ask(shortener.ErrUnchecked)
 	f.clock.set(f.clock.read().Add(-4 * time.Hour)) // which would be five hours of it

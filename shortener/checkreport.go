@@ -44,13 +44,24 @@ func (s *Service) CheckReport(ctx context.Context) (*CheckReport, error) {
 	return r, nil
 }
 
-// Unchecked returns how many destinations could not be checked since the process
-// began, whatever became of their links.
-func (s *Service) Unchecked() int64 {
-	if s.checker == nil {
-		return 0
+// Unchecked is how many destinations could not be checked since the process began.
+type Unchecked struct {
+	Number int64
+	Made   bool  // whether their links were made all the same
+	Cause  error // of the last; nil where there is none
+}
+
+// Unchecked returns what could not be checked.
+func (s *Service) Unchecked() Unchecked {
+	c := s.checker
+	if c == nil {
+		return Unchecked{}
 	}
-	return s.checker.unchecked.Load()
+	u := Unchecked{Number: c.unchecked.Load(), Made: c.AllowOnFailure}
+	if why := c.why.Load(); why != nil {
+		u.Cause = *why
+	}
+	return u
 }
 
 // SettleExpired settles every reservation that has expired, each as it says itself.

@@ -53,6 +53,13 @@ func (l *ledger) Reserve(ctx context.Context, r quota.Reservation) (quota.Reserv
 	return stored, already, err
 }
 
+func (l *ledger) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	if err := l.failing("get"); err != nil {
+		return shortener.Link{}, err
+	}
+	return l.Store.Get(ctx, slug)
+}
+
 func (l *ledger) Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error) {
 	if err := l.failing("settle"); err != nil {
 		return quota.Reservation{}, err
@@ -84,7 +91,7 @@ func (l *ledger) states(t *testing.T) (states []quota.State) {
 		// Whoever reserves again is told what there is.
 		r, already, err := l.Store.Reserve(t.Context(), quota.Reservation{
 			ID: id, ExpiresAt: time.Unix(1, 0), OnExpiry: quota.Released,
-			Charges: []quota.Charge{{Counter: quota.Counter{Level: "other"}, Cost: 1, Max: 1}},
+			Charges: []quota.Charge{{Counter: quota.Counter{Level: "other"}, Cost: 1, Max: 1, ResetAt: time.Unix(1, 0)}},
 		})
 		if err != nil || !already {
 			t.Fatalf("reservation %q is not there: %v", id, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"snip/quota"
@@ -55,7 +56,8 @@ func (s *Service) Create(ctx context.Context, who quota.Client, n NewLink, key I
 
 // CreateBatch makes 1 to [MaxBatch] links in one decision, all of them or none. The
 // errors are those of Create, but for a [*BatchError] in place of those of single
-// links. Idempotency-Keys are not shared with Create.
+// links, and [ErrBatchTooLarge] where no day has room for so many: waiting is of no
+// use then. Idempotency-Keys are not shared with Create.
 func (s *Service) CreateBatch(ctx context.Context, who quota.Client, links []NewLink, key IdempotencyKey) ([]Made, error) {
 	return s.counted(ctx, who, demand{links: links, key: key, batch: true})
 }
@@ -109,14 +111,17 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 	if err != nil {
 		return nil, false, err
 	}
-	secret, err := s.store.EnsureSecret(ctx, day.Label)
-	if err != nil {
-		return nil, false, refusal(err)
-	}
 	set := s.set.Load()
 	limits, overridden := set.overrides.For(s.policy, who, now)
 	if limits.Blocked {
 		return nil, false, ErrBlocked
+	}
+	if most := mostAtOnce(limits, who, day, len(links)); len(links) > 1 && most < len(links) {
+		return nil, false, &InvalidError{Kind: ErrBatchTooLarge, Reason: because("has_more_links_than_a_day", "Links", len(links), "Max", most)}
+	}
+	secret, err := s.store.EnsureSecret(ctx, day.Label)
+	if err != nil {
+		return nil, false, refusal(err)
 	}
 	// What an override has set may end within the day, so it is not remembered. Who
 	// gets one is in no table any more: with each act a new one begins. And who has no
@@ -135,13 +140,14 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 		remember(err)
 		return s.unlessDone(ctx, who, d, now, refusal(err))
 	}
-	// Behind every refusal that costs nothing, because this one may cost money.
-	destinations := make([]string, len(links))
-	for i, link := range links {
-		destinations[i] = link.Destination
-	}
-	if err := s.check(ctx, destinations, payer{who, day, secret, limits}, again.demandKey); err != nil {
-		return nil, false, err
+	if s.checker != nil {
+		// Behind every refusal that costs nothing, because these may cost money.
+		if err := s.slugsFree(ctx, links); err != nil {
+			return s.unlessDone(ctx, who, d, now, err)
+		}
+		if err := s.check(ctx, destinationsOf(links), payer{who, day, secret, limits}, again.demandKey); err != nil {
+			return nil, false, err
+		}
 	}
 	made = make([]Made, len(links))
 	for i, link := range links {
@@ -175,7 +181,8 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 	chosen := map[Slug]bool{}
 	for i, n := range d.links {
 		link, err := s.parseLink(n, now)
-		if err == nil && link.Slug != "" && chosen[link.Slug] {
+		slug, _ := s.slugs.parse(n.Slug) // also where something else is wrong
+		if err == nil && slug != "" && chosen[slug] {
 			err = invalidSlug(because("is_given_twice"))
 		}
 		if _, ok := errors.AsType[*InvalidError](err); ok {
@@ -183,7 +190,7 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		links[i], chosen[link.Slug] = link, true
+		links[i], chosen[slug] = link, true
 	}
 	if wrong != nil {
 		return nil, &BatchError{wrong}
@@ -272,6 +279,16 @@ func (s *Service) draw(made []Made) error {
 	return nil
 }
 
+// mostAtOnce returns how many of n links a day of which nothing is used yet has room
+// for.
+func mostAtOnce(limits quota.Policy, who quota.Client, day quota.Window, n int) int {
+	return sort.Search(n, func(fewer int) bool {
+		charges := limits.Charges(who, quota.Secret{}, day, int64(fewer)+1)
+		_, err := quota.Decide(charges, make([]int64, len(charges)))
+		return err != nil
+	})
+}
+
 // look refuses a full client by reading only, so that refusals neither write nor
 // wait behind creations. Only the store's own transaction admits. It returns the
 // levels that refuse in a dry run only.
@@ -284,6 +301,35 @@ func (s *Service) look(ctx context.Context, charges []quota.Charge) ([]quota.Lev
 		return nil, err
 	}
 	return quota.WouldRefuse(charges, used), nil
+}
+
+// slugsFree refuses chosen slugs that are taken by reading only, as write does, for whoever
+// has quota. Only the store's own transaction knows that they are free.
+func (s *Service) slugsFree(ctx context.Context, links []Link) error {
+	var taken []ItemError
+	for i, link := range links {
+		if link.Slug == "" {
+			continue
+		}
+		switch _, err := s.store.Get(ctx, link.Slug); {
+		case err == nil:
+			taken = append(taken, ItemError{i, ErrSlugTaken})
+		case !errors.Is(err, ErrNotFound):
+			return refusal(err)
+		}
+	}
+	if taken != nil {
+		return &BatchError{taken}
+	}
+	return nil
+}
+
+func destinationsOf(links []Link) []string {
+	destinations := make([]string, len(links))
+	for i, link := range links {
+		destinations[i] = link.Destination
+	}
+	return destinations
 }
 
 func (s *Service) used(ctx context.Context, charges []quota.Charge) ([]int64, error) {

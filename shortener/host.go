@@ -137,15 +137,26 @@ func CanonicalHost(text string) (string, error) {
 // does, or "" where it can read none: the tables of international names may have
 // changed since.
 func HostOf(destination string) string {
-	p, err := split(destination)
-	if err != nil {
-		return ""
-	}
-	h, err := parseHost(p.host)
+	h, err := hostOf(destination)
 	if err != nil {
 		return ""
 	}
 	return h.canonical()
+}
+
+func hostOf(destination string) (host, error) {
+	p, err := split(destination)
+	if err != nil {
+		return host{}, err
+	}
+	return parseHost(p.host)
+}
+
+// isPrivate reports whether a destination that Parse accepted leads to a literal
+// private or loopback address.
+func isPrivate(destination string) bool {
+	h, err := hostOf(destination)
+	return err == nil && h.private()
 }
 
 func isASCII(text string) bool {

@@ -89,9 +89,9 @@ func (s *Service) managed(ctx context.Context, link Link) (m Managed, err error)
 }
 
 // Change changes the link for its holder. A new destination passes
-// every rule that a new link's does. The errors are those of Manage, an
-// [*InvalidError], [ErrLocked], or, where a new destination is checked,
-// [*quota.ExceededError]. No quota of links is charged and nothing given back.
+// every rule that a new link's does, and is refused with [ErrBlocked] to a client that
+// may make none. The errors are those of Manage, an [*InvalidError], [ErrLocked],
+// or, where a new destination is checked, [*quota.ExceededError]. No quota of links is charged and nothing given back.
 func (s *Service) Change(ctx context.Context, slug Slug, who Holder, wanted Changed) (Managed, error) {
 	before, err := s.owned(ctx, slug, who)
 	if err != nil {
@@ -103,6 +103,9 @@ func (s *Service) Change(ctx context.Context, slug Slug, who Holder, wanted Chan
 	}
 	// What the store will refuse anyway is not paid for.
 	if to := change.Destination; to != nil && *to != before.Destination && before.TakenDown == "" {
+		if s.Limits(who.Client).Blocked {
+			return Managed{}, ErrBlocked
+		}
 		if err := s.checkChange(ctx, *to, who.Client); err != nil {
 			return Managed{}, err
 		}

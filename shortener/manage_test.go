@@ -39,6 +39,40 @@ func TestManagingCostsNoQuota(t *testing.T) {
 	}
 }
 
+// Whoever may make no links may send none of theirs elsewhere either, which would be as
+// good as a new one. Deleting, and whatever else is changed, harms nobody.
+func TestBlockedClientsChange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, standard)
+	made, err := f.Create(t.Context(), someone, shortener.NewLink{URL: "https://example.org/"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := shortener.Holder{Token: made.Token, Client: someone}
+	change := func(c shortener.Changed, want error) {
+		t.Helper()
+		if _, err := f.Change(t.Context(), made.Link.Slug, holder, c); !errors.Is(err, want) {
+			t.Errorf("got the error %v, want %v", err, want)
+		}
+	}
+	same, other, forward := "https://example.org/", "https://other.example/", true
+	if _, err := f.PutOverride(t.Context(), shortener.Override{Target: someone.String(), Limit: 0}); err != nil {
+		t.Fatal(err)
+	}
+	change(shortener.Changed{URL: &other}, shortener.ErrBlocked)
+	change(shortener.Changed{URL: &other, ForwardQuery: &forward}, shortener.ErrBlocked)
+	change(shortener.Changed{URL: &same, ForwardQuery: &forward}, nil)
+	if link, err := f.Link(t.Context(), made.Link.Slug); err != nil || link.Destination != same || !link.ForwardQuery {
+		t.Errorf("it is %+v, %v", link, err)
+	}
+	holder.Token = "another's"
+	change(shortener.Changed{URL: &other}, shortener.ErrNotYours)
+	holder.Token = made.Token
+	if err := f.Delete(t.Context(), made.Link.Slug, holder); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, standard)

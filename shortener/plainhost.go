@@ -18,11 +18,7 @@ type PlainHost struct {
 // PlainHost where it can read none: the tables of international names may have
 // changed since.
 func PlainHostOf(destination string) PlainHost {
-	p, err := split(destination)
-	if err != nil {
-		return PlainHost{}
-	}
-	h, err := parseHost(p.host)
+	h, err := hostOf(destination)
 	switch {
 	case err != nil:
 		return PlainHost{}

@@ -77,6 +77,19 @@ func (e *CheckError) Unwrap() error { return e.Err }
 // to lead there. It is a kind of [ErrUnavailable].
 var ErrUnchecked = fmt.Errorf("%w: a destination could not be checked", ErrUnavailable)
 
+// PausedError is an [ErrUnchecked] that lasts: nobody is asked before an instant.
+type PausedError struct {
+	Until  time.Time
+	reason string
+}
+
+func (e *PausedError) Error() string {
+	return fmt.Sprintf("%s: %s, so nobody is asked before %s", ErrUnchecked, e.reason, e.Until.Format(time.RFC3339))
+}
+
+// Unwrap returns [ErrUnchecked].
+func (e *PausedError) Unwrap() error { return ErrUnchecked }
+
 // The levels at which checks are paid for, the widest first.
 const (
 	LevelCheckBudget  quota.Level = "reputation-budget"  // the service's money, in micro-units
@@ -96,6 +109,7 @@ type Checks struct {
 	Calls          int64         // of the service, a UTC day
 	NetworkCalls   int64         // of each network, a UTC day
 	ClientCalls    int64         // of each client, a UTC day
+	KeysOnly       bool          // whether nobody without an API key makes links; keys are in no network
 }
 
 // Validate reports every problem of the numbers at once.
@@ -122,8 +136,14 @@ func (c Checks) DayCalls() int64 {
 }
 
 // Newcomers is the last part of DayCalls, a tenth, which is open to those alone whose
-// network has had no call that day: a few networks cannot use up everybody's.
-func (c Checks) Newcomers() int64 { return c.DayCalls() / 10 }
+// network has had no call that day: a few networks cannot use up everybody's. Where
+// all have keys there is none, or the last of the money could hardly be spent.
+func (c Checks) Newcomers() int64 {
+	if c.KeysOnly {
+		return 0
+	}
+	return c.DayCalls() / 10
+}
 
 // DayAtMost is what a UTC day can cost, in micro-units.
 func (c Checks) DayAtMost() int64 { return c.DayCalls() * c.Price } // no more than the budget, unless both are nothing

@@ -79,9 +79,6 @@ func (s *Service) destination(text string) (string, error) {
 // check refuses destinations that a [Reputation] finds dangerous, with a
 // [*BatchError] that names all of them. Its other errors are those of the checker.
 func (s *Service) check(ctx context.Context, destinations []string, p payer, key demandKey) error {
-	if s.checker == nil {
-		return nil
-	}
 	dangerous, err := s.checker.check(ctx, destinations, p, key)
 	if err != nil || len(dangerous) == 0 {
 		return err

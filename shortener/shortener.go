@@ -131,6 +131,7 @@ var (
 	ErrInvalidExpiry      = errors.New("invalid expiry")
 	ErrInvalidMaxVisits   = errors.New("invalid number of visits")
 	ErrBlockedDestination = errors.New("blocked destination")
+	ErrBatchTooLarge      = errors.New("more links than may be made in a day")
 )
 
 // SlugTakenError says which slugs of a creation name other links already.
@@ -159,7 +160,7 @@ func (e *BatchError) Unwrap() error { return e.Items[0].Err }
 
 // InvalidError says which field of a new link is wrong, and why.
 type InvalidError struct {
-	Field  string // "url", "slug", "expires_at" or "max_visits"
+	Field  string // "url", "slug", "expires_at" or "max_visits"; empty of a batch
 	Kind   error  // one of the kinds above, which it unwraps to
 	Reason Reason
 }

@@ -87,8 +87,8 @@ type Store interface {
 	// SettleExpired settles up to n reservations that have expired at the instant now,
 	// each as it says itself, forgets those that were settled long ago, and keeps
 	// notices as Commit does. It reports whether there may be more. One that cannot be
-	// read keeps what it holds and the others are settled all the same; then the error
-	// is quota.ErrCannotCount.
+	// read keeps what it holds and the others are settled all the same; once nothing
+	// else is left to do, the error is quota.ErrCannotCount.
 	SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error)
 
 	// Get returns the link, or ErrNotFound.

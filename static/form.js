@@ -2,21 +2,21 @@
 // The form: making links without a reload, and the list of those made here.
 
 const form = $('new'), url = $('url'), end = $('expires_at'), key = $('key');
+const keys = new Map(); // the Idempotency-Key of each demand, until it is answered
 let timer;
-let again; // the Idempotency-Key of all tries with the form as it is
 
 // made shows a link that was made, or a table of several, and keeps them.
 function made(answer, lists) {
   const links = [].concat(answer).map((link) => (
     {slug: link.slug, short_url: link.short_url, url: link.url, token: link.manage_token, created_at: link.created_at}));
-  $('made').replaceChildren(lists ? lists.table(links) : card(answer, links[0]));
+  $('made').replaceChildren(Array.isArray(answer) ? lists.table(links) : card(answer, links[0]));
   keepLinks([...links, ...keptLinks()]);
   list();
   for (const field of form.querySelectorAll('[name]')) { // the key has none, and stays
     if (field.type === 'checkbox') field.checked = false;
     else field.value = '';
   }
-  edited();
+  grow();
   $('more').open = false;
   const first = $('made').querySelector('input, button');
   first.focus();
@@ -39,10 +39,8 @@ function card(link, kept) {
   return card;
 }
 
-// edited makes another demand of the form, and the field as high as it has lines,
-// where the browser does not.
-function edited() {
-  again = null;
+// grow makes the field as high as it has lines, where the browser does not.
+function grow() {
   url.rows = url.value.split('\n').length;
 }
 
@@ -65,7 +63,7 @@ function refuse(problem, headers, lists) {
   $('detail').textContent = faulty ? reason(problem, $('detail')) : problem.detail;
   $('detail').hidden = limited || errors;
   $('wrong').hidden = !errors;
-  if (errors) lists.wrong(errors, url.value);
+  if (errors) lists.wrong(errors);
   $('limited').hidden = !limited;
   $('fewer').hidden = !lists?.fewer(headers, url.value);
   $('none').hidden = !$('fewer').hidden;
@@ -76,6 +74,7 @@ function refuse(problem, headers, lists) {
     url.ariaInvalid = 'true';
     url.focus();
   }
+  $('problem').scrollIntoView({block: 'nearest'}); // a long list may have pushed it off the screen
 }
 
 // wait tells when to come back. It counts from the server's clock, because the
@@ -98,24 +97,28 @@ function wholeMinute(ms) {
   return new Date(Math.ceil((ms - 1000) / 60_000) * 60_000);
 }
 
-// send tries twice where no answer comes.
+// send tries twice where no answer comes. Only what has several lines can be answered
+// as a list; what is shows in the answer.
 async function send() {
   let lists;
   try {
-    if (url.value.trim().includes('\n')) lists = await import('./list.js');
+    if (url.value.includes('\n')) lists = await import('./list.js');
   } catch {
-    return refuse({detail: say('no_answer.link')});
+    return refuse({detail: say('no_answer.plain')});
   }
   const body = new FormData(form);
   body.set('expires_at', instantIn(end) ?? '');
-  again ??= randomKey();
-  const init = {method: 'POST', body, headers: {'Idempotency-Key': again, ...showKey()}};
+  const demand = JSON.stringify([...body]);
+  if (!keys.has(demand)) keys.set(demand, randomKey());
+  const init = {method: 'POST', body, headers: {'Idempotency-Key': keys.get(demand), ...showKey()}};
   const ask = () => call(form.action, init, say('no_answer.link'));
   let answer = await ask();
   if (!answer.link && !answer.headers) answer = await ask();
   const {link, problem, headers} = answer;
-  if (link) made(link, lists);
-  else if (key && problem.code === 'unauthorized') refuseKey();
+  if (link) {
+    made(link, lists);
+    keys.delete(demand);
+  } else if (key && problem.code === 'unauthorized') refuseKey();
   else refuse(problem, headers, lists);
 }
 
@@ -170,11 +173,17 @@ form.addEventListener('submit', async (event) => {
   // The button is not disabled meanwhile: that would drop the keyboard's focus.
   form.ariaBusy = 'true';
   clear();
-  await send();
-  form.ariaBusy = null;
+  try {
+    await send();
+  } catch (error) {
+    console.error(error);
+    refuse({detail: say('no_answer.fault')});
+  } finally {
+    form.ariaBusy = null;
+  }
   await refresh();
 });
-form.addEventListener('input', edited);
+url.addEventListener('input', grow);
 // Enter sends, as in a field of one line, but not where it ends a composition (229
 // in Safari).
 url.addEventListener('keydown', (event) => {
@@ -200,6 +209,7 @@ const typed = end.value && new Date(end.value);
 end.type = 'datetime-local';
 putInstant(end, typed && !isNaN(typed) ? typed : null);
 $('end').hidden = false;
+$('shift').hidden = !matchMedia('(hover: hover)').matches; // keyboards on a screen have no such keys
 $('end-hint').textContent = say('hint.end_local');
 list();
 if (key) {

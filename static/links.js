@@ -3,7 +3,7 @@
 // uses the browser manages them. Storage may be switched off or full: then
 // nothing is kept, and the pages work all the same.
 
-const mostKept = 200;
+const mostKept = 1000;
 
 // Two services may share an origin, each under its own path.
 const shelf = `snip.links ${new URL(base).pathname}`;

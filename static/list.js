@@ -10,51 +10,47 @@ export function table(links) {
     at('.destination').textContent = link.url;
     at('.short').href = at('.short').textContent = link.short_url;
     at('.manage').href = manageURL(link);
+    at('.manage').ariaLabel = fill(made.querySelector('table').dataset.manage, {Slug: link.short_url});
     return copy;
   }));
   const [all, download] = made.querySelectorAll('button');
   all.hidden = download.hidden = false;
-  all.addEventListener('click', () => {
-    const text = links.map((link) => link.short_url).join('\n');
-    copy(all, text, () => select(all, text));
+  const field = document.createElement('textarea');
+  field.value = links.map((link) => link.short_url).join('\n');
+  field.readOnly = true;
+  field.ariaLabel = all.textContent;
+  all.addEventListener('click', async () => {
+    const copied = await copy(all, field.value, () => {
+      all.parentElement.append(field);
+      field.select();
+    });
+    if (!copied || !field.isConnected) return;
+    field.remove();
+    all.focus();
   });
   download.addEventListener('click', () => save('snip-links.csv', 'text/csv', csv(links)));
   return made;
 }
 
-// select shows a text, selected, below the button that copies it.
-function select(button, text) {
-  const field = document.createElement('textarea');
-  field.value = text;
-  field.readOnly = true;
-  field.ariaLabel = button.textContent;
-  button.parentElement.append(field);
-  field.select();
-}
-
-// csv is as RFC 4180 has it. No field begins like a formula, and none would where a
-// spreadsheet takes semicolons for the ends of fields.
+// csv is as RFC 4180 has it, with a mark in front by which Excel knows UTF-8. No field
+// begins like a formula: all are addresses, and begin with their scheme.
 function csv(links) {
-  const line = (...fields) => `${fields.map((field) => `"${field.replaceAll('"', '""').replaceAll(';', '%3B')}"`)}\r\n`;
-  return line('url', 'short_url', 'manage_url') + links.map((link) => line(link.url, link.short_url, manageURL(link))).join('');
+  const line = (...fields) => `${fields.map((field) => `"${field.replaceAll('"', '""')}"`)}\r\n`;
+  return '\ufeff' + line('url', 'short_url', 'manage_url') + links.map((link) => line(link.url, link.short_url, manageURL(link))).join('');
 }
 
-// linesOf returns the number of each line that has a link. Blank ones are counted by
-// who reads them.
-const linesOf = (text) => text.split('\n').flatMap((line, i) => (line.trim() ? i + 1 : []));
-
-// fewer reports whether something is left, but not for all of the list.
+// fewer reports whether something is left, but not for all of the list. A line that is
+// not blank is one for the server: to it U+0085 is a blank and U+FEFF is none.
 export function fewer(headers, text) {
   const left = Number(headers?.get('Quota-Remaining'));
-  return left > 0 && left < linesOf(text).length;
+  return left > 0 && left < text.split('\n').filter((line) => /[^\s\x85]|\ufeff/.test(line)).length;
 }
 
 // wrong says what is wrong with which line.
-export function wrong(errors, text) {
-  const lines = linesOf(text);
+export function wrong(errors) {
   $('wrong').replaceChildren(...errors.map((error) => {
     const item = document.createElement('li');
-    item.textContent = fill($('wrong').dataset.line, {Line: lines[error.index], Problem: reason(error, $('detail'))});
+    item.textContent = fill($('wrong').dataset.line, {Line: error.line, Problem: reason(error, $('detail'))});
     return item;
   }));
 }

@@ -60,6 +60,7 @@ async function copy(button, text, select) {
     copied = document.execCommand('copy');
   }
   button.textContent = copied ? say('button.copied') : say('button.selected');
+  return copied;
 }
 
 function offerCopy(root) {
@@ -78,7 +79,8 @@ function offerCopy(root) {
 }
 
 // call asks the API for a link. It returns the link, or a problem and the headers
-// that came with it; noAnswer is what the problem says where none comes.
+// that came with it; noAnswer is what the problem says where none comes, unless
+// nothing was sent.
 async function call(url, init, noAnswer) {
   let response, answer;
   try {
@@ -88,7 +90,7 @@ async function call(url, init, noAnswer) {
       signal: AbortSignal.timeout(30_000),
     });
   } catch {
-    return {problem: {detail: noAnswer}};
+    return {problem: {detail: navigator.onLine ? noAnswer : say('no_answer.plain')}};
   }
   try {
     answer = response.status === 204 ? {} : await response.json();

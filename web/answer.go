@@ -79,21 +79,26 @@ func writePage(w http.ResponseWriter, r *http.Request, c choice, status int, ren
 // refuse answers a request with the error that its handler returned. It is
 // echo's error handler.
 func (s *server) refuse(err error, c echo.Context) {
-	w, r := c.Response(), c.Request()
 	p := s.problemOf(err)
-	s.note(p, err, r)
-	if w.Committed {
+	if c.Response().Committed {
+		s.note(p, err, c.Request())
 		// Half an answer is out. Only a broken connection tells the client so.
 		panic(http.ErrAbortHandler)
 	}
 	if p.status == http.StatusMethodNotAllowed {
 		p.allow = s.allow[c.Path()]
 	}
+	s.writeRefusal(c.Response(), c.Request(), p, err)
+}
+
+// writeRefusal answers with the problem that the error is.
+func (s *server) writeRefusal(w http.ResponseWriter, r *http.Request, p *problem, err error) {
+	s.note(p, err, r)
 	if err := s.writeProblem(w, r, p, err); err != nil {
 		s.faults.report("page", err)
 		p, t := s.problemOf(err), s.languages.english()
 		t.announce(w.Header())
-		write(w, r, p.status, mediaText, []byte(p.detail(t)+"\n"))
+		write(w, r, p.status, mediaText, p.text(t))
 	}
 }
 
@@ -126,7 +131,7 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 			return s.pages.form(page, c, v)
 		})
 	}
-	mediaType, body := mediaText, []byte(p.detail(c.tongue)+"\n")
+	mediaType, body := mediaText, p.text(c.tongue)
 	if format == formatJSON {
 		mediaType = mediaProblem
 		if body, err = p.body(c.tongue); err != nil {
@@ -161,6 +166,8 @@ func (s *server) note(p *problem, err error, r *http.Request) {
 		s.faults.report("reputation", err)
 	case errors.Is(err, shortener.ErrUnavailable):
 		s.faults.report("store", err)
+	case errors.Is(err, errNoPlace):
+		s.faults.report("uploads", err)
 	default:
 		s.faults.report("internal", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"snip/shortener"
@@ -21,7 +22,7 @@ const maxListBody = 1 << 20
 // readJSON reads one object, which asks for a link, or an array of them, which is a
 // batch also where it holds one.
 func readJSON(body []byte) (wanted, error) {
-	if beginsWith(body, "[") {
+	if beginsWith(body, "[") && !bytes.HasPrefix(body, byteOrderMark) {
 		b := wanted{batch: true}
 		err := b.readArray(body)
 		return b, err
@@ -34,8 +35,8 @@ func readJSON(body []byte) (wanted, error) {
 // readArray reads the items one by one, so that each that is wrong is found, and
 // none beyond the most that may be there is read.
 func (b *wanted) readArray(body []byte) error {
-	// Whether a name is given twice is the item's own matter.
-	in := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	// Whether a name is given twice, or text is none, is the item's own matter.
+	in := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := in.ReadToken(); err != nil {
 		return noJSON(in, err)
 	}
@@ -48,7 +49,7 @@ func (b *wanted) readArray(body []byte) error {
 		fault := parseJSON(item, &f, unusableItem)
 		if fault = cmp.Or(fault, f.missing()); fault != nil {
 			b.faults = append(b.faults, shortener.ItemError{Index: len(b.links), Err: fault})
-			f = fields{}
+			f = fields{Slug: slugOf(item)}
 		}
 		if err := b.add(f.link()); err != nil {
 			return err
@@ -61,6 +62,17 @@ func (b *wanted) readArray(body []byte) error {
 		return noJSON(in, err)
 	}
 	return b.notEmpty()
+}
+
+// slugOf is the slug of an item that is wrong, or nil: another item must not have it.
+func slugOf(item []byte) *string {
+	var named struct {
+		Slug *string `json:"slug"`
+	}
+	if json.Unmarshal(item, &named) != nil {
+		return nil
+	}
+	return named.Slug
 }
 
 // noJSON is what is wrong where a decoder stands, or with what follows there.
@@ -83,14 +95,20 @@ func readList(body []byte) (wanted, error) {
 	return b, err
 }
 
-// plainText returns what a text file holds, without the mark that some editors
-// begin it with.
+// byteOrderMark is what some editors begin a text file with.
+var byteOrderMark = []byte("\ufeff")
+
+// plainText returns what a text file holds, without its mark.
 func plainText(file []byte) (text string, ok bool) {
-	return strings.TrimPrefix(string(file), "\ufeff"), utf8.Valid(file)
+	return string(bytes.TrimPrefix(file, byteOrderMark)), utf8.Valid(file)
 }
 
-// setFile fills in the file of a form.
+// setFile fills in the file of a form. One without content is a field in which none
+// was chosen.
 func (f *fields) setFile(contentType string, content []byte) error {
+	if len(content) == 0 {
+		return nil
+	}
 	if slices.Contains(f.given, "file") {
 		return invalidField("file", say("reason.is_given_twice"))
 	}

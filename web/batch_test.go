@@ -126,6 +126,8 @@ func TestListsOfOne(t *testing.T) {
 		{mediaPlain, "https://example.org/", true},
 		{mediaPlain + "; charset=utf-8", "\ufeff\n\nhttps://example.org/\n", true},
 		{mediaParts, multi("file", "https://example.org/"), true},
+		{mediaParts, multi("file", "", "url", "https://example.org/"), false},
+		{mediaParts, strings.Replace(multi("url", "https://example.org/", "file", ""), "filename=list.txt\r\nContent-Type: text/plain", "filename=\"\"\r\nContent-Type: application/octet-stream", 1), false},
 	} {
 		w := s.do(call{body: row.body, header: map[string]string{"Content-Type": row.mediaType}})
 		wantAnswer(t, w, http.StatusCreated, `"url":"https://example.org/"`)
@@ -138,6 +140,7 @@ func TestListsOfOne(t *testing.T) {
 // itemFault is an element of the member errors.
 type itemFault struct {
 	Index  int    `json:"index"`
+	Line   int    `json:"line"`
 	Field  string `json:"field"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -147,7 +150,10 @@ type itemFault struct {
 func TestWrongItems(t *testing.T) {
 	t.Parallel()
 	const good = goodJSON
-	at := func(index int, field, code, detail string) itemFault { return itemFault{index, field, code, detail} }
+	at := func(index int, field, code, detail string) itemFault { return itemFault{index, 0, field, code, detail} }
+	line := func(line, index int, field, code, detail string) itemFault {
+		return itemFault{index, line, field, code, detail}
+	}
 	for _, row := range []struct {
 		name, mediaType, body string
 		status                int
@@ -180,12 +186,23 @@ func TestWrongItems(t *testing.T) {
 		{"a slug twice", mediaJSON, `[{"url":"https://a.example","slug":"abc"},{"url":"https://a.example","slug":"abc"}]`, 400, "invalid_slug", []itemFault{
 			at(1, "slug", "invalid_slug", "slug: is given twice"),
 		}},
-		{"lines", mediaPlain, "https://example.org/\n\n\nftp:x\n\x01\n", 400, "invalid_url", []itemFault{
-			at(1, "url", "invalid_url", "url: must start with http"), at(2, "url", "invalid_url", "url: must not contain the control character U+0001"),
+		{"text that is none, beside what else is wrong", mediaJSON, "[{\"url\":\"\xff\"},{\"url\":\"ftp:x\"},{\"url\":\"\\ud800\"}," + good + ",{\"\xff\":1}]", 400, "invalid_request", []itemFault{
+			at(0, "", "invalid_request", "It cannot be used: it is not valid JSON near byte"), at(1, "url", "invalid_url", "url: must start with http"),
+			at(2, "", "invalid_request", "It cannot be used: it is not valid JSON near byte"), at(4, "", "invalid_request", "It cannot be used: it is not valid JSON near byte"),
 		}},
-		{"lines of a form", mediaForm, "url=https://example.org/%0A%0Aftp:x", 400, "invalid_url", []itemFault{at(1, "url", "invalid_url", "url: must start with http")}},
+		{"null", mediaJSON, "[null," + good + "]", 400, "invalid_request", []itemFault{at(0, "", "invalid_request", "It cannot be used: it must be one JSON object")}},
+		{"the slug of a wrong item", mediaJSON, `[{"url":"ftp:x","slug":"dup-1"},{"url":"https://a.example","slug":"dup-1"},{"url":5,"slug":"dup-2"},{"slug":"dup-3"},` +
+			`{"url":"https://a.example","slug":"dup-2"},{"url":"https://a.example","slug":"dup-3"},{"url":"https://a.example","slug":"!"},{"url":"https://a.example","slug":"!"}]`, 400, "invalid_url", []itemFault{
+			at(0, "url", "invalid_url", "url: must start with http"), at(1, "slug", "invalid_slug", "slug: is given twice"), at(2, "url", "invalid_request", "url: must be a string"),
+			at(3, "url", "invalid_request", "url: is missing"), at(4, "slug", "invalid_slug", "slug: is given twice"), at(5, "slug", "invalid_slug", "slug: is given twice"),
+			at(6, "slug", "invalid_slug", "slug: must not contain"), at(7, "slug", "invalid_slug", "slug: must not contain"),
+		}},
+		{"lines", mediaPlain, "https://example.org/\n\n\nftp:x\n\x01\n", 400, "invalid_url", []itemFault{
+			line(4, 1, "url", "invalid_url", "url: must start with http"), line(5, 2, "url", "invalid_url", "url: must not contain the control character U+0001"),
+		}},
+		{"lines of a form", mediaForm, "url=https://example.org/%0A%0Aftp:x", 400, "invalid_url", []itemFault{line(3, 1, "url", "invalid_url", "url: must start with http")}},
 		{"lines of a file", mediaParts, multi("file", "https://example.org/\rx\nftp:x"), 400, "invalid_url", []itemFault{
-			at(0, "url", "invalid_url", "url: must not contain the control character U+000D"), at(1, "url", "invalid_url", "url: must start with http"),
+			line(1, 0, "url", "invalid_url", "url: must not contain the control character U+000D"), line(2, 1, "url", "invalid_url", "url: must start with http"),
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -203,17 +220,28 @@ func TestWrongItems(t *testing.T) {
 			}
 			decode(t, w, &got)
 			same := slices.EqualFunc(got.Errors, row.want, func(got, want itemFault) bool {
-				return got.Index == want.Index && got.Field == want.Field && got.Code == want.Code && strings.HasPrefix(got.Detail, want.Detail)
+				return got.Index == want.Index && got.Line == want.Line && got.Field == want.Field && got.Code == want.Code && strings.HasPrefix(got.Detail, want.Detail)
 			})
 			if !same || got.Field != "" {
 				t.Errorf("errors (-want +got):\n%s", cmp.Diff(row.want, got.Errors))
 			}
-			if want := fmt.Sprintf("at index %d. ", got.Errors[0].Index); !strings.Contains(got.Detail, want) || !strings.HasSuffix(got.Detail, got.Errors[0].Detail) {
+			first, text := fmt.Sprintf("at index %d. ", got.Errors[0].Index), ""
+			if line := got.Errors[0].Line; line > 0 {
+				first = fmt.Sprintf("in line %d. ", line)
+			}
+			if !strings.Contains(got.Detail, first) || !strings.HasSuffix(got.Detail, got.Errors[0].Detail) {
 				t.Errorf("detail %q", got.Detail)
 			}
+			for _, fault := range got.Errors {
+				if fault.Line > 0 {
+					text += fmt.Sprintf("line %d: %s\n", fault.Line, fault.Detail)
+				} else {
+					text += fmt.Sprintf("index %d: %s\n", fault.Index, fault.Detail)
+				}
+			}
 			header["Accept"] = "text/plain"
-			if w := s.do(call{body: row.body, header: header}); w.Code != row.status || w.Body.String() != got.Detail+"\n" {
-				t.Errorf("as text: %d %q", w.Code, w.Body)
+			if w := s.do(call{body: row.body, header: header}); w.Code != row.status || w.Body.String() != text {
+				t.Errorf("as text: %d %q, want %q", w.Code, w.Body, text)
 			}
 			if used := s.used(t); used != 0 || w.Header().Get("Quota-Remaining") != "" {
 				t.Errorf("%d used, headers %v", used, w.Header())
@@ -241,7 +269,8 @@ func TestRefusedLists(t *testing.T) {
 		{"101 lines", mediaPlain, lines(101), size},
 		{"100,000 lines", mediaPlain, strings.Repeat("a.bc\n", 100_000), size},
 		{"a form of 101 lines", mediaForm, "url=" + url.QueryEscape(lines(101)), size},
-		{"an empty file", mediaParts, multi("file", ""), size},
+		{"an empty file", mediaParts, multi("file", ""), "url: is missing"},
+		{"a blank file", mediaParts, multi("file", "\n"), size},
 		{"a file of 101 lines", mediaParts, multi("file", lines(101)), size},
 		{"a blank form", mediaForm, "url=%0A%0A", "url: must not be empty"},
 
@@ -251,8 +280,11 @@ func TestRefusedLists(t *testing.T) {
 		{"trailing data", mediaJSON, "[" + goodJSON + "] 5", "not valid JSON near byte"},
 		{"a second array", mediaJSON, "[" + goodJSON + "][]", "not valid JSON near byte"},
 		{"trailing text", mediaJSON, "[" + goodJSON + "]x", "not valid JSON near byte"},
-		{"invalid UTF-8", mediaJSON, "[" + goodJSON + ",{\"url\":\"\xff\"}]", "not valid JSON near byte"},
-		{"half a surrogate pair", mediaJSON, `[{"url":"https://example.org/\ud800"}]`, "not valid JSON near byte"},
+		{"invalid UTF-8 between items", mediaJSON, "[" + goodJSON + ",\xff]", "not valid JSON near byte"},
+		{"a byte order mark", mediaJSON, "\ufeff[" + goodJSON + "]", "it begins with a byte order mark, which JSON must not have"},
+		{"a byte order mark before one link", mediaJSON, "\ufeff" + goodJSON, "it begins with a byte order mark, which JSON must not have"},
+		{"a long array with a byte order mark", mediaJSON, "\ufeff[" + goodJSON + "]" + strings.Repeat(" ", maxBody), "it begins with a byte order mark, which JSON must not have"},
+		{"lines of JSON with a byte order mark", mediaPlain, "\ufeff[" + goodJSON + "]", "Content-Type: application/json"},
 		{"deeply nested", mediaJSON, strings.Repeat("[", 30_000), "body cannot be used"},
 		{"lines that are not text", mediaPlain, "https://example.org/\xff", "not valid UTF-8"},
 		{"lines of JSON", mediaPlain, "[" + goodJSON + "]", "Content-Type: application/json"},
@@ -309,7 +341,12 @@ func TestBatchBeyondTheQuota(t *testing.T) {
 		}
 		return w
 	}
-	ask(batch(11, ""), http.StatusTooManyRequests, "10")
+	// No day has room for so many: waiting would be of no use.
+	large := s.do(batch(11, ""))
+	wantAnswer(t, large, http.StatusBadRequest, `"code":"invalid_request","detail":"The list has 11 links; this client may make 10 a day."`)
+	if large.Header().Get("Quota-Remaining") != "" || large.Header().Get("Retry-After") != "" {
+		t.Errorf("headers %v", large.Header())
+	}
 	ask(batch(7, ""), http.StatusCreated, "3")
 	list := ask(batch(4, ""), http.StatusTooManyRequests, "3")
 	ask(batch(3, ""), http.StatusCreated, "0")
@@ -333,7 +370,8 @@ func TestBatchBeyondTheQuota(t *testing.T) {
 // A page counts lines as people do, and keeps what was typed.
 func TestRefusedListAsAPage(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, siteSetup{policy: &quota.Policy{Client: 2, Service: 2}})
+	s := newSite(t, siteSetup{policy: &quota.Policy{Client: 3, Service: 3}})
+	wantAnswer(t, s.post(goodJSON), http.StatusCreated, "")
 	const text = "https://example.org/\r\n\r\nftp:x\r\n\r\nhttps://a..b/"
 	ask := func(text string) node {
 		w := s.do(call{body: "url=" + url.QueryEscape(text), header: map[string]string{"Content-Type": mediaForm, "Accept": "text/html"}})

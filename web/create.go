@@ -56,11 +56,23 @@ type refusedForm struct {
 func (e *refusedForm) Error() string { return e.err.Error() }
 func (e *refusedForm) Unwrap() error { return e.err }
 
-// create makes a link, or a list of them. The order of its steps is a promise: what comes from a
+// create makes a link, or a list of them. It answers what it refuses itself, because
+// the place of a large body is given up only when the answer is out, which may repeat
+// the body.
+func (s *server) create(w http.ResponseWriter, r *http.Request) error {
+	own := place{places: &s.places}
+	defer own.leave()
+	if err := s.createIn(w, r, &own); err != nil {
+		s.writeRefusal(w, r, s.problemOf(err), err)
+	}
+	return nil
+}
+
+// createIn is create. The order of its steps is a promise: what comes from a
 // foreign page spends nothing; a refusal by the throttle reads no body and
 // touches no store; a body that is refused costs a token and never a unit of
 // quota; the quota decides last, in the store.
-func (s *server) create(w http.ResponseWriter, r *http.Request) error {
+func (s *server) createIn(w http.ResponseWriter, r *http.Request, own *place) error {
 	if s.crossOrigin.Check(r) != nil {
 		return foreignPage()
 	}
@@ -78,7 +90,8 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &refusedForm{err: err, who: who, read: true}
 	}
-	b, err := readWanted(w, r)
+	own.who = who
+	b, err := readWanted(w, r, own.take)
 	var made []shortener.Made
 	if err == nil {
 		made, err = s.makeAll(r.Context(), who, b, key)
@@ -87,6 +100,9 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 		s.tellRemaining(w, r, who)
 	}
 	if err != nil {
+		if len(b.typed.URL) > maxBody {
+			b.typed.URL = "" // a page takes up to 75 times as much memory as it shows of that
+		}
 		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: b.typed, lines: b.lines}
 	}
 	return s.writeCreated(w, r, made, b.batch)

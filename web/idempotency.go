@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -25,17 +26,26 @@ func idempotencyKey(h http.Header) (shortener.IdempotencyKey, error) {
 		return "", nil
 	}
 	key, ok := lines[0], len(lines) == 1
-	if quoted, isQuoted := strings.CutPrefix(key, `"`); isQuoted {
+	quoted, isQuoted := strings.CutPrefix(key, `"`)
+	if isQuoted {
 		unquoted, closed := unescape(quoted)
 		key, ok = unquoted, ok && closed
-	} else {
-		ok = ok && !strings.Contains(key, `"`)
 	}
 	printable := func(c rune) bool { return ' ' <= c && c <= '~' }
 	if !ok || len(key) < minIdempotencyKey || len(key) > maxIdempotencyKey || strings.ContainsFunc(key, func(c rune) bool { return !printable(c) }) {
 		return "", invalidField(idempotencyHeader, say("reason.must_be_an_idempotency_key", "Min", minIdempotencyKey, "Max", maxIdempotencyKey))
 	}
+	if at := strings.IndexFunc(key, func(c rune) bool { return !bareCharacter(c) }); !isQuoted && at >= 0 {
+		return "", invalidField(idempotencyHeader, say("reason.must_be_quoted", "Character", fmt.Sprintf("%q", key[at:at+1])))
+	}
 	return shortener.IdempotencyKey(key), nil
+}
+
+// bareCharacter reports whether a key without quotes may have the character: what a
+// token of RFC 8941 has, and the = of base64. A comma must not be there, or two lines
+// that a proxy has joined would be a key of their own.
+func bareCharacter(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("!#$%&'*+-./:=^_`|~", c)
 }
 
 // unescape reads what follows the quote that opens a string, and reports whether the

@@ -42,7 +42,9 @@ func TestIdempotencyKeyHeader(t *testing.T) {
 		{"the longest", []string{text(255)}, text(255)},
 		{"the shortest, quoted", []string{`"` + text(16) + `"`}, text(16)},
 		{"the longest, quoted", []string{`"` + text(255) + `"`}, text(255)},
-		{"every printable character", []string{"!#$%&'()*+,-./ 09:;<=>?@AZ[\\]^_`az{|}~"}, "!#$%&'()*+,-./ 09:;<=>?@AZ[\\]^_`az{|}~"},
+		{"every printable character", []string{`"!#$%&'()*+,-./ 09:;<=>?@AZ[\\]^_` + "`az{|}~" + `"`}, "!#$%&'()*+,-./ 09:;<=>?@AZ[\\]^_`az{|}~"},
+		{"every character that needs no quotes", []string{"!#$%&'*+-./09:=AZ^_`az|~"}, "!#$%&'*+-./09:=AZ^_`az|~"},
+		{"base64", []string{"q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQ/+=="}, "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQ/+=="},
 		{"blanks inside", []string{`"  a key of words  "`}, "  a key of words  "},
 		{"escapes", []string{`"a \"key\" of \\ words"`}, `a "key" of \ words`},
 		{"an escape that counts once", []string{`"` + strings.Repeat(`\\`, 255) + `"`}, strings.Repeat(`\`, 255)},
@@ -55,6 +57,11 @@ func TestIdempotencyKeyHeader(t *testing.T) {
 		{"too long, quoted", []string{`"` + text(256) + `"`}, ""},
 		{"two lines", []string{text(16), text(16)}, ""},
 		{"two lines joined by a proxy", []string{`"` + text(16) + `", "` + text(16) + `"`}, ""},
+		{"two bare lines joined by a proxy", []string{text(16) + "," + text(16)}, ""},
+		{"a bare parameter", []string{text(16) + ";p=1"}, ""},
+		{"a bare blank", []string{text(8) + " " + text(8)}, ""},
+		{"a bare bracket", []string{text(16) + ")"}, ""},
+		{"a bare backslash", []string{text(16) + "\\"}, ""},
 		{"not closed", []string{`"` + text(16)}, ""},
 		{"only closed", []string{text(16) + `"`}, ""},
 		{"a quote inside", []string{text(8) + `"` + text(8)}, ""},
@@ -84,7 +91,11 @@ func TestIdempotencyKeyHeader(t *testing.T) {
 				wantAnswer(t, w, http.StatusCreated, "")
 				return
 			}
-			wantAnswer(t, w, http.StatusBadRequest, `"code":"invalid_request","field":"Idempotency-Key","detail":"Idempotency-Key: must be there once, and be 16 to 255 printable ASCII`)
+			want := "be 16 to 255 printable ASCII"
+			if strings.Contains(row.name, "bare") || row.name == "only closed" || row.name == "a quote inside" {
+				want = "stand between double quotes"
+			}
+			wantAnswer(t, w, http.StatusBadRequest, `"code":"invalid_request","field":"Idempotency-Key","detail":"Idempotency-Key: must be there once, and `+want)
 			if s.store.calls.Load() != 0 {
 				t.Error("the store was asked")
 			}

@@ -145,13 +145,13 @@ func keepsServicesApart(t *testing.T, chromium context.Context) {
 	s := openSite(t, siteConfig{daily: 50, prefix: "/to/go"})
 	v := openTab(t, chromium, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/to/go/"))
-	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /to/go/', JSON.stringify(Array.from({length: 200}, (_, i) => (
+	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /to/go/', JSON.stringify(Array.from({length: 1000}, (_, i) => (
 		{slug: 'old' + i, short_url: 'https://s.example/old' + i, url: 'https://example.org/' + i, token: 'T', created_at: ''}))))`))
 	get(v, chromedp.Evaluate[chromedp.Void](`localStorage.setItem('snip.links /', 'not ours')`))
 	v.do(chromedp.Reload())
 	v.enter("https://example.org/")
 	v.wantFocus("#short")
-	if got := get(v, chromedp.Evaluate[string](`[...document.querySelectorAll('#kept-links .short')].map((e) => e.textContent).filter((_, i, a) => i === 1 || i === a.length - 1).concat(document.querySelectorAll('#kept-links li').length).join()`)); got != "https://s.example/old0,https://s.example/old198,200" {
+	if got := get(v, chromedp.Evaluate[string](`[...document.querySelectorAll('#kept-links .short')].map((e) => e.textContent).filter((_, i, a) => i === 1 || i === a.length - 1).concat(document.querySelectorAll('#kept-links li').length).join()`)); got != "https://s.example/old0,https://s.example/old998,1000" {
 		t.Errorf("the list has %s", got)
 	}
 	if got := get(v, chromedp.Evaluate[string](`localStorage.getItem('snip.links /')`)); got != "not ours" {

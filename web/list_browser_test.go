@@ -5,11 +5,15 @@ import (
 	"context"
 	"encoding/csv"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -20,13 +24,17 @@ func TestBrowserLists(t *testing.T) {
 	t.Parallel()
 	chromium := startChromium(t)
 	for name, journey := range map[string]func(*testing.T, context.Context){
-		"a list by keyboard":          makesList,
-		"a list without script":       makesListWithoutScript,
-		"a list without a clipboard":  copiesWithoutClipboard,
-		"a list with wrong lines":     isToldWhichLines,
-		"a list that is too long":     isToldThatFewerAreLeft,
-		"a list with a name":          namesNoList,
-		"a list that cannot be shown": getsNoScriptForLists,
+		"a list by keyboard":            makesList,
+		"a list without script":         makesListWithoutScript,
+		"a list without a clipboard":    copiesWithoutClipboard,
+		"a list with wrong lines":       isToldWhichLines,
+		"a list of strange blanks":      meansTheSameByABlank,
+		"a list on a phone":             makesListOnAPhone,
+		"a list that is too long":       isToldThatFewerAreLeft,
+		"a list with a name":            namesNoList,
+		"a list that cannot be shown":   getsNoScriptForLists,
+		"a list without a connection":   sendsListOffline,
+		"a list that the page fails at": isToldThatThePageFailed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,17 +95,28 @@ func makesList(t *testing.T, chromium context.Context) {
 	}
 
 	v.do(chromedp.KeyEvent(kb.Enter))
-	v.wantText("made", "Leads to Short link https://example.org/1 "+rows[0][1]+" Manage "+quoted+" "+rows[1][1]+" Manage "+
-		"Keep the manage links: they are the only way to change or delete the short links. Copied Download")
+	v.wantText("made", "Copied Download Leads to Short link https://example.org/1 "+rows[0][1]+" Manage "+quoted+" "+rows[1][1]+" Manage "+
+		"Keep the manage links: they are the only way to change or delete the short links.")
 	if got := get(v, chromedp.Evaluate[string](`navigator.clipboard.readText()`, chromedp.EvalAwaitPromise)); got != rows[0][1]+"\n"+rows[1][1] {
 		t.Errorf("copied %q", got)
 	}
 	v.do(chromedp.KeyEvent(kb.Tab))
 	file := v.saves("snip-links.csv", chromedp.KeyEvent(kb.Enter))
-	lines, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
-	if err != nil || len(lines) != 3 || strings.Join(lines[0], " ") != "url short_url manage_url" || [3]string(lines[1]) != rows[0] ||
-		strings.ReplaceAll(lines[2][0], "%3B", ";") != quoted || strings.Contains(string(file), ";") || lines[2][1] != rows[1][1] || lines[2][2] != rows[1][2] {
-		t.Errorf("downloaded %q, %v; want %q", lines, err, rows)
+	text, marked := bytes.CutPrefix(file, []byte("\ufeff"))
+	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if !marked || err != nil || len(lines) != 3 || strings.Join(lines[0], " ") != "url short_url manage_url" || [3]string(lines[1]) != rows[0] || [3]string(lines[2]) != rows[1] {
+		t.Errorf("downloaded %q, %v; want %q", file, err, rows)
+	}
+	for _, cell := range slices.Concat(lines[1:]...) {
+		if !strings.HasPrefix(cell, "http") {
+			t.Errorf("the cell %q could be taken for a formula", cell)
+		}
+	}
+	if got := strings.Count(string(text), `"`) - 2*strings.Count(quoted, `"`); got != 2*9 {
+		t.Errorf("%d quotes around 9 fields of %s", got, text)
+	}
+	if got := get(v, chromedp.Evaluate[string](`[...document.querySelectorAll('#made .manage')].map((a) => a.ariaLabel).join()`)); got != "Manage "+rows[0][1]+",Manage "+rows[1][1] {
+		t.Errorf("the manage links are called %q", got)
 	}
 
 	// All are kept, the latest first, and managed from there.
@@ -139,6 +158,93 @@ func copiesWithoutClipboard(t *testing.T, chromium context.Context) {
 	if got := get(v, chromedp.Evaluate[string](`getSelection().toString()`)); len(rows) != 2 || got != rows[0][1]+"\n"+rows[1][1] {
 		t.Errorf("selected %q of %q", got, rows)
 	}
+	press := chromedp.Click(chromedp.CSS("#made button"))
+	v.do(press)
+	v.wantFocus("#made textarea")
+	if n := get(v, chromedp.Evaluate[int](`document.querySelectorAll('#made textarea').length`)); n != 1 {
+		t.Errorf("the text is there %d times", n)
+	}
+	get(v, chromedp.Evaluate[chromedp.Void](`document.execCommand = () => true`))
+	v.do(press)
+	v.wantFocus("#made button")
+	if got := get(v, chromedp.Evaluate[string](`document.querySelectorAll('#made textarea').length + document.activeElement.textContent`)); got != "0Copied" {
+		t.Errorf("afterwards the page has %s", got)
+	}
+}
+
+// meansTheSameByABlank puts in what JavaScript's trim and Go's take for different
+// things: the server says what is a list, and of how many links.
+func meansTheSameByABlank(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/"))
+	v.insert("url", "https://example.org/1\n\ufeff")
+	v.do(pressButton)
+	v.wantText("problem", "Line 2: This link must not begin with the invisible character U+FEFF.")
+	v.do(chromedp.WaitReady(chromedp.CSS("#new:not([aria-busy])")))
+	v.insert("url", "https://example.org/1\n\u0085")
+	v.do(pressButton)
+	v.wantFocus("#short")
+	v.wantLink(s.origin+"/", "https://example.org/1")
+
+	blanks := get(v, chromedp.Evaluate[[]rune](`import('/-/list.js').then(({fewer}) => Array.from({length: 0x10000}, (_, c) => c).filter((c) => c !== 10 &&
+		!fewer({get: () => 1}, 'a\n' + String.fromCharCode(c))))`, chromedp.EvalAwaitPromise))
+	var want []rune
+	for c := range rune(0x10000) {
+		if unicode.IsSpace(c) && c != '\n' {
+			want = append(want, c)
+		}
+	}
+	if !slices.Equal(blanks, want) {
+		t.Errorf("blanks are %U, want %U", blanks, want)
+	}
+}
+
+// seen waits until the top of the element is on the screen.
+func (v *tab) seen(id string) {
+	v.t.Helper()
+	_, err := chromedp.Run(v.ctx, chromedp.PollFunction[bool](
+		`(id) => { const {top, height} = document.getElementById(id).getBoundingClientRect(); return height > 0 && top >= 0 && top < innerHeight - 20; }`,
+		chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(5*time.Second), chromedp.WithPollingArgs(id),
+	))
+	if err != nil {
+		v.t.Fatalf("#%s is not on the screen: %v", id, err)
+	}
+}
+
+// makesListOnAPhone has no room for a list and what is said of it.
+func makesListOnAPhone(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	for _, row := range []struct {
+		screen []chromedp.EmulateViewportOption
+		want   string
+	}{
+		{nil, "Several at once: one link a line, up to 50. Shift+Enter begins a line."},
+		{[]chromedp.EmulateViewportOption{chromedp.EmulateMobile, chromedp.EmulateTouch}, "Several at once: one link a line, up to 50."},
+	} {
+		v.do(chromedp.EmulateViewport(360, 640, row.screen...), chromedp.Navigate(s.origin+"/"))
+		v.wantText("list", row.want)
+	}
+	fifty := strings.TrimSuffix(strings.Repeat("https://example.org/\n", 50), "\n")
+	for _, row := range []struct{ list, want string }{
+		{fifty[:len(fifty)-1] + "\nftp:x", "Line 51: This link must start with http:// or https://; only a host with a dot, as in example.org/page, may stand without."},
+		{strings.Repeat("ftp:x\n", 30) + "ftp:x", ""},
+	} {
+		v.insert("url", row.list)
+		v.do(chromedp.Evaluate[chromedp.Void](`scrollTo(0, 0)`), pressButton)
+		if row.want != "" {
+			v.wantText("problem", row.want)
+		}
+		v.seen("problem")
+	}
+	v.insert("url", fifty)
+	v.do(pressButton)
+	v.wantFocus("#made button")
+	v.seen("made")
+	if rows := v.rows(); len(rows) != 50 {
+		t.Errorf("%d links", len(rows))
+	}
 }
 
 func isToldWhichLines(t *testing.T, chromium context.Context) {
@@ -167,10 +273,18 @@ func isToldWhichLines(t *testing.T, chromium context.Context) {
 }
 
 func isToldThatFewerAreLeft(t *testing.T, chromium context.Context) {
-	s := openSite(t, siteConfig{daily: 2})
+	s := openSite(t, siteConfig{daily: 3})
 	v := openTab(t, chromium, s.origin)
 	v.do(chromedp.Navigate(s.origin + "/"))
-	v.insert("url", "https://example.org/1\nhttps://example.org/2\nhttps://example.org/3")
+	const three = "https://example.org/1\nhttps://example.org/2\nhttps://example.org/3"
+	v.insert("url", three+"\nhttps://example.org/4")
+	v.pressEnter(kb.ModifierNone)
+	v.wantText("problem", "The list has 4 links; this client may make 3 a day.") // tomorrow as well
+	v.insert("url", "https://example.org/0")
+	v.pressEnter(kb.ModifierNone)
+	v.wantFocus("#short")
+	v.do(chromedp.WaitReady(chromedp.CSS("#new:not([aria-busy])")))
+	v.insert("url", three)
 	v.pressEnter(kb.ModifierNone)
 	v.wantText("problem", "Fewer links are left for you today than the list has. Try again at 09:00 your time (00:00 UTC).")
 	v.insert("url", "https://example.org/1\nhttps://example.org/2")
@@ -198,6 +312,48 @@ func namesNoList(t *testing.T, chromium context.Context) {
 	}
 }
 
+// sendsListOffline is told of no link that could have been made.
+func sendsListOffline(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/"))
+	offline := func(off bool) {
+		call(v, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: off, DownloadThroughput: -1, UploadThroughput: -1})
+		call(v, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+			MatchedNetworkConditions: []*network.Conditions{{Offline: off, DownloadThroughput: -1, UploadThroughput: -1}},
+		})
+	}
+	for _, list := range []string{"https://example.org/1\nhttps://example.org/2", "https://example.org/"} {
+		offline(true)
+		v.insert("url", list)
+		v.do(pressButton)
+		v.wantText("problem", notSent)
+		s.wantTries(t, 0)
+	}
+	offline(false)
+	v.do(pressButton)
+	v.wantFocus("#short")
+}
+
+const notSent = "No answer came. Check your connection and try again."
+
+// isToldThatThePageFailed meets a fault that nobody has thought of.
+func isToldThatThePageFailed(t *testing.T, chromium context.Context) {
+	s := openSite(t, siteConfig{daily: 50})
+	v := openTab(t, chromium, s.origin)
+	v.do(chromedp.Navigate(s.origin + "/"))
+	get(v, chromedp.Evaluate[chromedp.Void](`document.getElementById('table').remove()`))
+	v.insert("url", "https://example.org/1\nhttps://example.org/2")
+	const failed = "Something went wrong on this page. Try again: that makes no second link."
+	for range 2 {
+		v.do(pressButton)
+		v.wantText("problem", failed)
+		v.do(chromedp.WaitReady(chromedp.CSS("#new:not([aria-busy])")))
+		wantUsed(t, s.origin, 2)
+	}
+	s.wantTries(t, 2)
+}
+
 // getsNoScriptForLists asks for nothing that it could not show.
 func getsNoScriptForLists(t *testing.T, chromium context.Context) {
 	s := openSite(t, siteConfig{daily: 50})
@@ -206,6 +362,6 @@ func getsNoScriptForLists(t *testing.T, chromium context.Context) {
 	s.strange.Store(true)
 	v.insert("url", "https://example.org/1\nhttps://example.org/2")
 	v.pressEnter(kb.ModifierNone)
-	v.wantText("problem", lost)
+	v.wantText("problem", notSent)
 	s.wantTries(t, 0)
 }

@@ -154,7 +154,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 	if kind == "" {
 		return shortener.Changed{}, unsupported(say("media.none"), mediaJSON)
 	}
-	body, err := readBody(w, r, sizeOfChanges, func([]byte) int { return maxBody })
+	body, err := readBody(w, r, sizeOfChanges, func([]byte) (int, error) { return maxBody, nil })
 	if err != nil {
 		return shortener.Changed{}, err
 	}

@@ -56,6 +56,20 @@ func TestTakenDown(t *testing.T) {
 	wantLocation(t, s, "/bad", http.StatusFound, "https://good.example/")
 }
 
+// A client that is blocked afterwards may delete its links and not lead them elsewhere.
+func TestBlockedClientsChange(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	h := made(t, s, `{"url":"https://example.org/","slug":"mine"}`)
+	if _, err := s.service.PutOverride(t.Context(), shortener.Override{Target: "203.0.113.0/24", Limit: 0}); err != nil {
+		t.Fatal(err)
+	}
+	wantAnswer(t, h.manage("PATCH", `{"url":"https://other.example/"}`), http.StatusForbidden, `"code":"forbidden"`)
+	wantLocation(t, s, "/mine", http.StatusFound, "https://example.org/")
+	wantAnswer(t, h.manage("PATCH", `{"max_visits":9}`), http.StatusOK, `"max_visits":9`)
+	wantAnswer(t, h.manage("DELETE", ""), http.StatusNoContent, "")
+}
+
 // Whoever an operator has blocked is told so, before anything is spent, and
 // whoever has another limit is told that one.
 func TestOverrides(t *testing.T) {

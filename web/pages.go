@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"io"
@@ -89,6 +90,7 @@ func (p *pages) form(w io.Writer, c choice, v formPage) error {
 		refusalBox
 		bounds
 		KeysOnly bool
+		MaxList  int64 // links that may be made at once
 
 		Typed typedLink
 		More  bool   // whether what most people leave empty is shown
@@ -98,8 +100,12 @@ func (p *pages) form(w io.Writer, c choice, v formPage) error {
 		allowanceLine: p.allowanceLine(c.tongue, v.Allowance),
 		refusalBox:    p.refusalBox(c.tongue, v),
 		KeysOnly:      p.keysOnly,
+		MaxList:       shortener.MaxBatch,
 		Typed:         v.Typed,
 		Cards:         make([]card, 1),
+	}
+	if data.Limit > 0 {
+		data.MaxList = min(data.MaxList, data.Limit)
 	}
 	data.More = data.InMore() || v.Typed != typedLink{URL: v.Typed.URL}
 	return p.execute(w, c, "form", data)
@@ -111,7 +117,6 @@ type bounds struct{}
 func (bounds) MinSlug() int   { return shortener.MinSlug }
 func (bounds) MaxSlug() int   { return shortener.MaxSlug }
 func (bounds) MaxVisits() int { return shortener.MaxVisits }
-func (bounds) MaxBatch() int  { return shortener.MaxBatch }
 
 // card is a link just made, as it is shown.
 type card struct {
@@ -245,12 +250,8 @@ func (p *pages) refusalBox(t *tongue, v formPage) refusalBox {
 	box.Limited = v.Problem.status == http.StatusTooManyRequests
 	box.Field, box.Detail = told(t, v.Problem)
 	for _, item := range v.Problem.items {
-		line := item.index + 1
-		if v.Lines != nil {
-			line = v.Lines[item.index]
-		}
 		_, detail := told(t, item.problem)
-		box.Wrong = append(box.Wrong, t.render(say("refused.line", "Line", line, "Problem", detail)))
+		box.Wrong = append(box.Wrong, t.render(say("refused.line", "Line", cmp.Or(item.line, item.index+1), "Problem", detail)))
 	}
 	box.Boxed = box.Field == "" || box.Field == "url"
 	if v.Allowance != nil {

@@ -321,7 +321,7 @@ func everyPage(t *testing.T, c Config) map[string]node {
 			return p.result(w, p.english(), v)
 		}),
 		"faulty list": parsePage(t, func(w io.Writer) error {
-			faulty := &problem{status: http.StatusBadRequest, items: []itemProblem{{1, invalidField("url", verbatim(hostile))}}}
+			faulty := &problem{status: http.StatusBadRequest, items: []itemProblem{{1, 3, invalidField("url", verbatim(hostile))}}}
 			return p.form(w, p.english(), formPage{Problem: faulty, Lines: []int{1, 3}})
 		}),
 		"manage": parsePage(t, func(w io.Writer) error { return p.manage(w, p.english()) }),
@@ -404,8 +404,9 @@ func TestPagesStayUnderThePrefix(t *testing.T) {
 	}
 }
 
-// TestPagesAreLight holds each page with all that it loads to 30 kB, without any
-// compression.
+// TestPagesAreLight holds each page with all that it loads to 32 kB, without any
+// compression. In English the form has less than 30; in Japanese and Korean, whose
+// letters have three bytes each, the sentences about lists and lost answers take more.
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
 	p := testPages(t, Config{})
@@ -434,7 +435,7 @@ func TestPagesAreLight(t *testing.T) {
 				}
 			}
 			t.Logf("%s in %s: %d bytes", name, tongue.Tag, size)
-			if size > 30_000 || len(loaded) != row.files {
+			if size > 32_000 || len(loaded) != row.files {
 				t.Errorf("%s in %s: %d bytes with %v", name, tongue.Tag, size, loaded)
 			}
 		}

@@ -18,8 +18,8 @@ import (
 // short enough for a person to wait.
 const storePause = 5 * time.Second
 
-// checkPause is what a 503 asks for when a destination could not be checked: what is
-// in the way then goes on for longer.
+// checkPause is what a 503 asks for when a destination could not be checked, and it is
+// not known for how long that goes on: for longer than trouble with a store.
 const checkPause = time.Minute
 
 // problem is an answer that refuses. It is an error, so that a handler can return
@@ -40,10 +40,19 @@ type problem struct {
 
 func (p *problem) Error() string { return p.code + ": " + p.message.key }
 
-// itemProblem is what is wrong with one item of a batch, counted from 0.
+// itemProblem is what is wrong with one item of a batch.
 type itemProblem struct {
-	index int
+	index int // from 0
+	line  int // where the items came as lines, from 1
 	*problem
+}
+
+// at says where among the others the item stands, and what is wrong with it.
+func (p itemProblem) at(t *tongue) string {
+	if p.line > 0 {
+		return t.render(say("problem.at_line", "Line", p.line, "Fault", p.detail(t)))
+	}
+	return t.render(say("problem.at_index", "Index", p.index, "Fault", p.detail(t)))
 }
 
 // about returns the problem with the field that its message names.
@@ -64,11 +73,26 @@ func (p *problem) detail(t *tongue) string {
 		return p.written[t.index].detail
 	case p.items != nil:
 		first := p.items[0]
+		if first.line > 0 {
+			return t.render(say("problem.lines", "Count", len(p.items), "Line", first.line, "Fault", first.detail(t)))
+		}
 		return t.render(say("problem.items", "Count", len(p.items), "Index", first.index, "Fault", first.detail(t)))
 	case p.field != "":
 		return p.field + ": " + t.render(p.message)
 	}
 	return t.render(p.message)
+}
+
+// text is the problem as lines: one, or one for each item that is wrong.
+func (p *problem) text(t *tongue) []byte {
+	if p.items == nil {
+		return []byte(p.detail(t) + "\n")
+	}
+	var lines []byte
+	for _, item := range p.items {
+		lines = append(append(lines, item.at(t)...), '\n')
+	}
+	return lines
 }
 
 func (p *problem) body(t *tongue) ([]byte, error) {
@@ -77,13 +101,14 @@ func (p *problem) body(t *tongue) ([]byte, error) {
 	}
 	type item struct {
 		Index  int    `json:"index"`
+		Line   int    `json:"line,omitzero"`
 		Field  string `json:"field,omitempty"`
 		Code   string `json:"code"`
 		Detail string `json:"detail"`
 	}
 	var items []item
 	for _, p := range p.items {
-		items = append(items, item{p.index, cmp.Or(p.field, p.named), p.code, p.detail(t)})
+		items = append(items, item{p.index, p.line, cmp.Or(p.field, p.named), p.code, p.detail(t)})
 	}
 	return encodeJSON(struct {
 		Type   string `json:"type"`
@@ -136,7 +161,11 @@ func (s *server) problemOf(err error) *problem {
 		return &p
 	}
 	if batch, ok := errors.AsType[*shortener.BatchError](err); ok {
-		return s.itemsProblem(batch.Items)
+		var lines []int
+		if refused, ok := errors.AsType[*refusedForm](err); ok {
+			lines = refused.lines
+		}
+		return s.itemsProblem(batch.Items, lines)
 	}
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
@@ -172,6 +201,13 @@ func (s *server) problemOf(err error) *problem {
 	case errors.Is(err, shortener.ErrUnchecked):
 		p := unavailable(say("problem.unchecked"))
 		p.retryAfter = checkPause
+		if paused, ok := errors.AsType[*shortener.PausedError](err); ok {
+			p.retryAfter = max(paused.Until.Sub(s.now()), time.Second)
+		}
+		return p
+	case errors.Is(err, errNoPlace):
+		p := unavailable(say("problem.no_place", "Seconds", wholeSeconds(placePause), "Max", maxBody))
+		p.retryAfter = placePause
 		return p
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, quota.ErrCannotCount),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -183,14 +219,19 @@ func (s *server) problemOf(err error) *problem {
 
 // itemsProblem has the status and code of the first item that is not refused for
 // its slug being taken: that is a matter of the moment, and what else is wrong is not.
-func (s *server) itemsProblem(wrong []shortener.ItemError) *problem {
+// The lines are those that the items came as, if they did.
+func (s *server) itemsProblem(wrong []shortener.ItemError, lines []int) *problem {
 	all := &problem{}
 	for _, item := range wrong {
 		p := s.problemOf(item.Err)
 		if all.items == nil || all.status == http.StatusConflict && p.status != http.StatusConflict {
 			all.status, all.code = p.status, p.code
 		}
-		all.items = append(all.items, itemProblem{item.Index, p})
+		found := itemProblem{index: item.Index, problem: p}
+		if lines != nil {
+			found.line = lines[item.Index]
+		}
+		all.items = append(all.items, found)
 	}
 	return all
 }

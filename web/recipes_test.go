@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -101,4 +103,43 @@ func TestShortcuts(t *testing.T) {
 	header := map[string]string{"Content-Type": "application/json", "Accept": "*/*", "User-Agent": "BackgroundShortcutRunner/1146.14 CFNetwork/1410.1 Darwin/22.6.0"}
 	wantAnswer(t, s.do(call{body: `{"url":"https:\/\/example.org\/"}`, header: header}), http.StatusCreated, `"short_url":"https://s.example/`)
 	wantAnswer(t, s.do(call{body: `{"url":"mailto:a@example.org"}`, header: header}), http.StatusBadRequest, `"detail":"url: must `)
+}
+
+var retryRecipe = regexp.MustCompile("(?s)```sh\n([^`]*Idempotency-Key[^`]*)```")
+
+// The recipes for retries send one key of their own, and nothing where none can be
+// made: what is sent without one makes a link at each try.
+func TestRetryRecipes(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"api.md", "recipes.md"} {
+		text, err := os.ReadFile("../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recipe := retryRecipe.FindSubmatch(text)
+		if recipe == nil {
+			t.Fatalf("%s has no recipe", page)
+		}
+		for _, row := range []struct {
+			openssl string // empty is none
+			sends   bool
+		}{{"echo 0123456789abcdef0123456789abcdef", true}, {"exit 1", false}, {"true", false}, {"", false}} {
+			programs := t.TempDir()
+			add := func(name, script string) {
+				if err := os.WriteFile(programs+"/"+name, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add("curl", `printf '%s\n' "$@"`)
+			if row.openssl != "" {
+				add("openssl", row.openssl)
+			}
+			shell := exec.Command("/bin/sh", "-c", string(recipe[1]))
+			shell.Env = []string{"PATH=" + programs}
+			sent, err := shell.Output()
+			if row.sends != (err == nil) || row.sends != strings.Contains(string(sent), "\nIdempotency-Key: 0123456789abcdef0123456789abcdef\n") || !row.sends && len(sent) > 0 {
+				t.Errorf("%s with openssl as %q sends %q, %v", page, row.openssl, sent, err)
+			}
+		}
+	}
 }

@@ -99,6 +99,27 @@ func TestChecksInEveryFormat(t *testing.T) {
 	}
 }
 
+// TestRetryWhenChecksGoOn says how long a 503 lasts where that is known.
+func TestRetryWhenChecksGoOn(t *testing.T) {
+	t.Parallel()
+	s, server := newCheckedSite(t, func(c *shortener.Checks) { c.Budget = 500 })
+	server.Set(webrisktest.Status(http.StatusTooManyRequests, "Retry-After", "600"))
+	retry := func(want string) {
+		t.Helper()
+		w := s.post(goodJSON)
+		wantAnswer(t, w, http.StatusServiceUnavailable, "could not be checked")
+		if got := w.Header().Get("Retry-After"); got != want {
+			t.Errorf("Retry-After %q, want %q", got, want)
+		}
+	}
+	retry("60") // which only the next one knows better
+	retry("600")
+	s.time.advance(10 * time.Minute)
+	server.Set(webrisktest.Status(http.StatusBadGateway)) // which may be billed
+	retry("60")
+	retry("49800") // until the next day
+}
+
 // TestOneRefusalForAllLimits sees that a client cannot tell its calls from its links.
 func TestOneRefusalForAllLimits(t *testing.T) {
 	t.Parallel()

@@ -149,9 +149,10 @@ type wanted struct {
 	typed  typedLink
 }
 
-// readWanted reads the body of a creation. With an error it returns what was
-// typed all the same, as far as it was read.
-func readWanted(w http.ResponseWriter, r *http.Request) (wanted, error) {
+// readWanted reads the body of a creation, and takes a place before it reads more of
+// it than maxBody. With an error it returns what was typed all the same, as far as it
+// was read.
+func readWanted(w http.ResponseWriter, r *http.Request, takePlace func() error) (wanted, error) {
 	kind, params, err := mediaTypeOf(r.Header, creationMedia...)
 	most := maxBody
 	if kind != "" && kind != mediaForm {
@@ -163,11 +164,16 @@ func readWanted(w http.ResponseWriter, r *http.Request) (wanted, error) {
 	if err != nil {
 		return wanted{}, err
 	}
-	body, err := readBody(w, r, sizesOfCreations, func(beginning []byte) int {
-		if kind == mediaJSON && !beginsWith(beginning, "[") {
-			return maxBody
+	if r.ContentLength > maxBody {
+		if err := takePlace(); err != nil {
+			return wanted{}, err
 		}
-		return most
+	}
+	body, err := readBody(w, r, sizesOfCreations, func(beginning []byte) (int, error) {
+		if most == maxBody || kind == mediaJSON && !beginsWith(beginning, "[") {
+			return maxBody, nil
+		}
+		return most, takePlace()
 	})
 	if err != nil {
 		return wanted{}, err
@@ -256,9 +262,10 @@ var (
 	sizesOfCreations = say("problem.too_large_but_lists", "Max", maxBody, "List", maxListBody, "Plain", mediaPlain, "Multipart", mediaMultipart)
 )
 
-// readBody reads a whole body, within its time and as many bytes as one with that
-// beginning may have; sizes says how many that are.
-func readBody(w http.ResponseWriter, r *http.Request, sizes message, most func(beginning []byte) int) ([]byte, error) {
+// readBody reads a whole body, within its time and as many bytes as it may have;
+// sizes says how many that are. Where it has more than maxBody, most is asked how many
+// one with that beginning may have.
+func readBody(w http.ResponseWriter, r *http.Request, sizes message, most func(beginning []byte) (int, error)) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil // a deadline would hit net/http's own watch over the connection
 	}
@@ -266,12 +273,14 @@ func readBody(w http.ResponseWriter, r *http.Request, sizes message, most func(b
 	// keeps the time. net/http lifts the deadline itself at the body's end.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	bound := most(body)
-	if err == nil && maxBody < len(body) && len(body) <= bound {
-		rest := io.LimitReader(r.Body, int64(bound-len(body))+1)
-		whole := bytes.NewBuffer(body)
-		_, err = whole.ReadFrom(rest)
-		body = whole.Bytes()
+	bound := maxBody
+	if err == nil && len(body) > maxBody {
+		if bound, err = most(body); err != nil {
+			return nil, err
+		}
+		if len(body) <= bound {
+			body, err = readRest(r, body, bound)
+		}
 	}
 	switch {
 	case err == nil && len(body) > bound:
@@ -285,17 +294,35 @@ func readBody(w http.ResponseWriter, r *http.Request, sizes message, most func(b
 	}
 }
 
+// readRest reads what follows the beginning of a body, and a byte beyond the bound
+// where there is one. The buffer is as large as the body: one that grows takes up to
+// twice as much, and its remains besides.
+func readRest(r *http.Request, beginning []byte, bound int) ([]byte, error) {
+	size := bound
+	if r.ContentLength >= int64(len(beginning)) {
+		size = min(size, int(r.ContentLength))
+	}
+	body := bytes.NewBuffer(make([]byte, 0, size+1+bytes.MinRead)) // that much is free at each of its reads
+	body.Write(beginning)
+	_, err := body.ReadFrom(io.LimitReader(r.Body, int64(size-len(beginning))+1))
+	return body.Bytes(), err
+}
+
 func looksLikeJSON(body []byte) bool { return beginsWith(body, "{") || beginsWith(body, "[") }
 
-// beginsWith reports whether JSON, be it cut off, begins with the bracket.
+// beginsWith reports whether JSON, be it cut off, begins with the bracket, or would
+// without a byte order mark.
 func beginsWith(body []byte, bracket string) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte(bracket))
+	return bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(body, byteOrderMark), " \t\r\n"), []byte(bracket))
 }
 
 // parseJSON reads one object, and says what is unusable about it. The second
 // version of Go's JSON package refuses what the first lets pass: names given twice
 // or in another case, invalid UTF-8, half surrogate pairs.
 func parseJSON(body []byte, f any, unusable func(fault message) *problem) error {
+	if bytes.HasPrefix(body, byteOrderMark) {
+		return unusable(say("body.byte_order_mark"))
+	}
 	if !beginsWith(body, "{") {
 		return unusable(say("body.no_object", "Example", `{"url": "https://example.org/"}`))
 	}

@@ -16,6 +16,7 @@ func TestBrowserRetries(t *testing.T) {
 		"the script's own retry":       losesOneAnswer,
 		"a retry by hand":              losesTwoAnswers,
 		"a form that is edited":        losesAnswersAndEdits,
+		"a text that is put in again":  losesAnswersAndPutsInAgain,
 		"a list, with an API key":      losesAnswerToList,
 		"another demand after success": asksTwice,
 	} {
@@ -88,6 +89,23 @@ func losesAnswersAndEdits(t *testing.T, chromium context.Context) {
 	v.wantFocus("#short")
 	v.wantLink(s.origin+"/", "https://example.org/other")
 	s.wantTries(t, 3)
+	wantUsed(t, s.origin, 2)
+}
+
+// losesAnswersAndPutsInAgain asks for one link: what counts is what is sent, and not
+// how it came into the form.
+func losesAnswersAndPutsInAgain(t *testing.T, chromium context.Context) {
+	s, v := lostAnswers(t, chromium, siteConfig{}, 2)
+	v.enter("https://example.org/")
+	v.wantText("problem", lost)
+	v.insert("url", "https://example.org/other")
+	v.do(pressButton)
+	v.wantFocus("#short")
+	wantUsed(t, s.origin, 2)
+	v.insert("url", "https://example.org/")
+	v.do(pressButton, chromedp.WaitReady(chromedp.CSS("#new:not([aria-busy])")))
+	v.wantLink(s.origin+"/", "https://example.org/")
+	s.wantTries(t, 4)
 	wantUsed(t, s.origin, 2)
 }
 

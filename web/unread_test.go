@@ -282,18 +282,23 @@ func TestBrokenBodies(t *testing.T) {
 			c.closed(t)
 		})
 	}
-	t.Run("the client stops sending", func(t *testing.T) {
-		t.Parallel()
-		c := dial(t, 1)
-		c.send(t, "%sContent-Length: 100\r\n\r\n{", head)
-		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		if w := c.answer(t, http.StatusBadRequest); !w.Close {
-			t.Error("the close is not announced")
-		}
-		c.closed(t)
-	})
+	for name, sent := range map[string]string{
+		"the client stops sending":        "{",
+		"the client stops sending a list": "[" + goodJSON + "]" + strings.Repeat(" ", maxBody),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, 1)
+			c.send(t, "%sContent-Length: %d\r\n\r\n%s", head, len(sent)+99, sent)
+			if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if w := c.answer(t, http.StatusBadRequest); !w.Close {
+				t.Error("the close is not announced")
+			}
+			c.closed(t)
+		})
+	}
 }
 
 // The time that an admitted client has for its body ends, however it dribbles.

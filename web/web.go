@@ -71,6 +71,7 @@ type server struct {
 	corsOrigins []string // whose pages may use the API
 	faults      *faultLog
 	agents      *agents
+	places      places
 	allow       map[string]string // the Allow header of each route
 }
 

@@ -21,6 +21,8 @@ const (
 	alertsEvery = time.Second
 	// alertPause is how long a fault of one kind is told of no more.
 	alertPause = time.Hour
+	// causePause is how long no more causes are logged, as for requests that are refused.
+	causePause = time.Minute
 	// mostKept bounds the notices in memory, when the store cannot keep them.
 	mostKept = 100
 	// sendGrace is how long the end of the process waits for an attempt.
@@ -51,6 +53,7 @@ type alerts struct {
 	// The looker's own.
 	told                               map[string]time.Time // when, by the kind of fault
 	unavailable, turnedAway, unchecked int64                // as they were seen last
+	explained                          int64                // of unchecked, as it was when a cause was logged last
 
 	// The deliverer's own.
 	logged  map[string]bool // IDs of notices that were not raised here
@@ -131,9 +134,15 @@ func (a *alerts) look(ctx context.Context) {
 		a.raise(ctx, "queue", fmt.Sprintf("%d writes found no room to wait.", n-a.turnedAway))
 		a.turnedAway = n
 	}
-	if n := a.service.Unchecked(); n > a.unchecked {
+	u := a.service.Unchecked()
+	if n := u.Number; n > a.unchecked {
 		a.raise(ctx, "reputation", fmt.Sprintf("%d destinations could not be checked. What became of their links is set with --reputation-on-failure; see snip status.", n-a.unchecked))
 		a.unchecked = n
+	}
+	// Where the links are refused, the refusals are logged.
+	if u.Made && u.Number > a.explained && a.due("unchecked", causePause) {
+		a.log.Error("links were made whose destinations could not be checked", "destinations", u.Number-a.explained, "last_error", u.Cause)
+		a.explained = u.Number
 	}
 	for _, list := range a.blocklists() {
 		if list.Err != nil {
@@ -142,14 +151,24 @@ func (a *alerts) look(ctx context.Context) {
 	}
 }
 
-// raise tells of a fault, unless its kind was told of in the last hour.
-func (a *alerts) raise(ctx context.Context, kind, text string) {
+// due reports whether a kind of thing was not told of for as long as a pause. Then it
+// is told of now.
+func (a *alerts) due(kind string, pause time.Duration) bool {
 	now := a.now().UTC()
 	// A clock that went back would keep it silent until it has caught up.
-	if last, ok := a.told[kind]; ok && now.Sub(last) < alertPause && !now.Before(last) {
-		return
+	if last, ok := a.told[kind]; ok && now.Sub(last) < pause && !now.Before(last) {
+		return false
 	}
 	a.told[kind] = now
+	return true
+}
+
+// raise tells of a fault, unless its kind was told of in the last hour.
+func (a *alerts) raise(ctx context.Context, kind, text string) {
+	if !a.due(kind, alertPause) {
+		return
+	}
+	now := a.told[kind]
 	n := shortener.Notice{ID: fmt.Sprintf("%s/%s/%s", now.Format(time.DateOnly), kind, now.Format("150405.000000")), At: now, Kind: kind, Text: text}
 	a.log.Error("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)
 	if a.send == nil {

@@ -73,6 +73,16 @@ func TestUnderAttack(t *testing.T) {
 			return wantStart(answer, "HTTP/1.1 413 ", err)
 		})
 	}
+	for i := range 150 {
+		attack("a list that stops coming", func() error {
+			head := strings.Replace(postHead(150+i/2), "application/json", "text/plain", 1)
+			answer, err := flood(p.addr, head+"Content-Length: 1048576\r\n\r\n"+strings.Repeat("\n", 1_040_000), "")
+			if strings.HasPrefix(answer, "HTTP/1.1 503 ") { // few have a place
+				return err
+			}
+			return wantStart(answer, "HTTP/1.1 408 ", err)
+		})
+	}
 	go func() { attackers.Wait(); close(over) }()
 	beset := innocent.visits(t, 0, over)
 	if most := innocent.memory - before; most > mostMemory {

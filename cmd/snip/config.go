@@ -111,7 +111,7 @@ func readConfig(given settings) (config, error) {
 			r.problems = append(r.problems, fmt.Errorf("--quota-*: %w", err))
 		}
 	}
-	c.checks = readChecks(&r)
+	c.checks = readChecks(&r, c.keysOnly)
 	if len(r.problems) > 0 {
 		return config{}, &settingsError{r.problems}
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // readChecks returns nil where destinations are not to be checked.
-func readChecks(r *reader) *shortener.Checks {
+func readChecks(r *reader, keysOnly bool) *shortener.Checks {
 	key := read(r, "reputation-key", parseReputationKey)
 	fromFile := read(r, "reputation-key-file", readReputationKey)
 	if key != "" && fromFile != "" {
@@ -45,6 +45,7 @@ func readChecks(r *reader) *shortener.Checks {
 		Calls:          read(r, "reputation-calls", limit),
 		NetworkCalls:   read(r, "reputation-network-calls", limit),
 		ClientCalls:    read(r, "reputation-client-calls", limit),
+		KeysOnly:       keysOnly,
 	}
 	if len(r.problems) == sound {
 		for _, err := range each(c.Validate()) {
@@ -101,8 +102,8 @@ func readReputationKey(path string) (string, error) {
 
 func parseReputationURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		return nil, errors.New("an http or https URL with a host is needed, such as " + webrisk.DefaultURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
+		return nil, errors.New("an http or https URL with a host and no user is needed, such as " + webrisk.DefaultURL)
 	}
 	return u, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,10 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"snip/quota"
 	"snip/shortener"
+	"snip/shortener/blocklist"
 	"snip/shortener/boltstore"
 	"snip/shortener/memstore"
 	"snip/shortener/webrisk/webrisktest"
@@ -207,6 +210,56 @@ func awaitSpent(t *testing.T, dir string, p *process, want spent) error {
 	return nil
 }
 
+// TestCausesAreLogged makes links unchecked, and sees that the log says why: at once,
+// and then once a minute.
+func TestCausesAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, allow := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			service := shortener.New(shortener.Config{Store: memstore.New(), Policy: quota.Policy{Service: 1000}, Now: time.Now, Checks: &shortener.Checks{
+				Reputation: failing{}, AllowOnFailure: allow, Calls: 1000, NetworkCalls: 1000, ClientCalls: 1000,
+			}})
+			var lines strings.Builder
+			a := newAlerts(config{}, service, blocklist.NewFiles(blocklist.Config{}), slog.New(slog.NewTextHandler(&lines, nil)))
+			var got []string
+			for i := range 200 {
+				_, err := service.Create(t.Context(), quota.Client{}, shortener.NewLink{URL: fmt.Sprintf("https://%d.example/", i)}, "")
+				if allow != (err == nil) {
+					t.Fatal(err)
+				}
+				a.look(t.Context())
+				for line := range strings.Lines(lines.String()) {
+					if _, said, ok := strings.Cut(line, "could not be checked\" "); ok {
+						got = append(got, strings.TrimSpace(said))
+					}
+				}
+				lines.Reset()
+				<-time.After(time.Second)
+			}
+			const why = ` last_error="`
+			var want []string
+			if allow {
+				want = []string{"destinations=1", "destinations=60", "destinations=60", "destinations=60"}
+			}
+			if len(got) != len(want) {
+				t.Fatalf("logged %q, want %q", got, want)
+			}
+			for i := range want {
+				if !strings.HasPrefix(got[i], want[i]+why) || i == 0 && !strings.Contains(got[i], "failed: odd") {
+					t.Errorf("logged %s, want %s and why", got[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+// failing is a reputation that is never there.
+type failing struct{}
+
+func (failing) Check(context.Context, string) (shortener.Verdict, error) {
+	return shortener.Verdict{}, &shortener.CheckError{Outcome: shortener.CheckFailed, Err: errors.New("odd")}
+}
+
 func TestCheckSettings(t *testing.T) {
 	t.Parallel()
 	c, err := configOf(t, nil)
@@ -224,6 +277,9 @@ func TestCheckSettings(t *testing.T) {
 	want := shortener.Checks{Timeout: 3 * time.Second, Price: 500, Budget: 1_000_000, Calls: 2000, NetworkCalls: 500, ClientCalls: 100}
 	if got != want {
 		t.Errorf("the defaults are %+v, want %+v", got, want)
+	}
+	if c, err = configOf(t, nil, "--reputation-key=k", "--creation=keys"); err != nil || !c.checks.KeysOnly {
+		t.Errorf("with links of keys only %+v, %v", c.checks, err)
 	}
 	for _, row := range []struct {
 		args []string

@@ -10,7 +10,8 @@
 // Call [Init] once when the database is opened. Call [Apply] inside each write
 // transaction, before the caller's own puts; or [Reserve] in one, and [Commit] or
 // [Release] in another when the work is done. Call [SettleExpired] and [Sweep] at
-// the start and now and then, each until it reports false.
+// the start and now and then, each until it reports false, in a transaction for each
+// call.
 //
 // Two root buckets of the file are this package's: days and reservations. The
 // layout is days/<window>/counters/<level><subject> = 8 bytes, big-endian, of what

@@ -121,7 +121,6 @@ func TestReservationIsKeptAsGiven(t *testing.T) {
 	given.Charges[0].Reserved = 1
 	given.Charges[1].Counter.Subject = "\xff\x00\xfe"
 	given.Charges[2].DryRun = true
-	given.Charges[2].ResetAt = time.Time{}
 	stored := mustReserve(t, db, given)
 	found, err := find(db, given.ID)
 	if err != nil {

@@ -66,13 +66,16 @@ func Release(tx *bbolt.Tx, id string) (quota.Reservation, []quota.Count, error) 
 	return settle(tx, id, quota.Reservation.Release)
 }
 
-// SettleExpired settles up to limit reservations that have expired at the instant
-// now, each as it says itself, and forgets those that were settled long ago. It
-// calls settled with each of the first, and what its counters hold afterwards.
-// It reports whether it has done anything; calling it until it reports false does
-// all there is to do. Those that cannot be read or settled stay as they are and keep
-// what they hold, the others are done, and the error joins what is wrong with them
-// as [quota.ErrCannotCount]. Other errors leave the transaction half done.
+// SettleExpired settles up to limit reservations, one at least, that have expired at
+// the instant now, each as it says itself, and forgets those that were settled long
+// ago. It calls settled, unless that is nil, with each of the first, and what its
+// counters hold afterwards. It reports whether it has done anything; calling it until
+// it reports false does all there is to do.
+//
+// Those that cannot be read or settled stay as they are and keep what they hold. What
+// is wrong with them is the error of the call that finds nothing else to do, as
+// [quota.ErrCannotCount]: nothing is lost when its transaction is rolled back. Other
+// errors, those of settled too, leave the transaction half done.
 func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Reservation, []quota.Count) error) (bool, error) {
 	_, dues, err := reservationBuckets(tx)
 	if dues == nil {
@@ -83,15 +86,21 @@ func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Re
 	end := dueKey(now.Add(time.Microsecond), "")
 	cursor := dues.Cursor()
 	first, _ := cursor.First()
-	for key := bytes.Clone(first); key != nil && bytes.Compare(key, end) < 0 && done < limit; {
-		err := settleDue(tx, key, settled)
+	for key := bytes.Clone(first); key != nil && bytes.Compare(key, end) < 0 && done < max(1, limit); {
+		r, counts, err := settleDue(tx, key)
 		switch {
-		case err == nil:
-			done++
 		case errors.Is(err, quota.ErrCannotCount):
 			wrong = append(wrong, err)
-		default:
+		case err != nil:
 			return false, err
+		default:
+			done++
+			if settled == nil || counts == nil {
+				break
+			}
+			if err := settled(r, counts); err != nil {
+				return false, err
+			}
 		}
 		// It may be gone by now, and the cursor's place with it.
 		next, _ := cursor.Seek(key)
@@ -100,23 +109,23 @@ func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Re
 		}
 		key = bytes.Clone(next)
 	}
-	return done > 0, errors.Join(wrong...)
+	if done > 0 {
+		return true, nil
+	}
+	return false, errors.Join(wrong...)
 }
 
-// settleDue does what is due at a key of the bucket of that name.
-func settleDue(tx *bbolt.Tx, key []byte, settled func(quota.Reservation, []quota.Count) error) error {
+// settleDue does what is due at a key of the bucket of that name. There are no counts
+// where that was to forget.
+func settleDue(tx *bbolt.Tx, key []byte) (quota.Reservation, []quota.Count, error) {
 	r, err := dueAt(tx, key)
 	if err != nil {
-		return err
+		return r, nil, err
 	}
 	if r.State != quota.Pending {
-		return forget(tx, r)
+		return r, nil, forget(tx, r)
 	}
-	r, counts, err := settle(tx, r.ID, quota.Reservation.Expire)
-	if err != nil {
-		return err
-	}
-	return settled(r, counts)
+	return settle(tx, r.ID, quota.Reservation.Expire)
 }
 
 // dueAt returns the reservation to which a key of the bucket of what is due leads.

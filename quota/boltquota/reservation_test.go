@@ -88,6 +88,53 @@ func settleAll(db *bbolt.DB, now time.Time) (settled []string, wrong error) {
 	return settled, errors.Join(wrong, err)
 }
 
+// Those that cannot be read keep nobody else's from being settled, by a caller who rolls
+// back whatever ends in an error.
+func TestDamagedReservationsHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	reserve(t, db, "a", "b", "c", "d")
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		ids := at(tx, "reservations/ids")
+		return errors.Join(ids.Put([]byte("a"), []byte("?")), ids.Put([]byte("c"), []byte("?")))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		more  bool
+		wrong bool
+	}{{true, false}, {true, false}, {false, true}, {false, true}} {
+		var more bool
+		err := db.Update(func(tx *bbolt.Tx) (err error) {
+			more, err = boltquota.SettleExpired(tx, soon, 0, nil) // which is one at a time
+			return err
+		})
+		if more != want.more || errors.Is(err, quota.ErrCannotCount) != want.wrong || err != nil && (!strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), `"c"`)) {
+			t.Errorf("more %v, %v, want %+v", more, err, want)
+		}
+	}
+	wantCounts(t, db, "[{4 4} {4 4}]")
+}
+
+// A caller whose work fails once one is settled hears of that and not of the damage.
+func TestSettledFails(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	reserve(t, db, "a")
+	lost := fmt.Errorf("%w: my own", quota.ErrCannotCount)
+	err := db.Update(func(tx *bbolt.Tx) error {
+		more, err := boltquota.SettleExpired(tx, soon, 9, func(quota.Reservation, []quota.Count) error { return lost })
+		if more {
+			t.Error("it goes on")
+		}
+		return err
+	})
+	if !errors.Is(err, lost) {
+		t.Errorf("got the error %v, want %v", err, lost)
+	}
+	wantCounts(t, db, "[{0 2} {0 2}]")
+}
+
 // A refusal has written nothing, even when the caller goes on to commit something.
 func TestReserveRefusedInATransactionThatCommits(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package pgquota
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -65,15 +66,38 @@ func settle(ctx context.Context, tx pgx.Tx, id string, become func(*Ledger) (quo
 	return r, counts, l.Write(ctx, tx)
 }
 
-// SettleExpired settles up to limit reservations that have expired at the instant
-// now, each as it says itself, and forgets those that were settled long ago. It
-// calls settled with each of the first, and what its counters hold afterwards.
-// It reports whether there may be more; calling it until it reports false does
-// all there is to do. Errors are as for [Reserve], and those of settled.
+// SettleExpired settles up to limit reservations, one at least, that have expired at
+// the instant now, each as it says itself, and forgets those that were settled long
+// ago. It calls settled, unless that is nil, with each of the first, and what its
+// counters hold afterwards. It reports whether there may be more; calling it until it
+// reports false does all there is to do. Errors are as for [Reserve], and those of
+// settled.
+//
+// Those that cannot be read or settled stay as they are and keep what they hold. What
+// is wrong with them is the error of the call that finds nothing else to do, as
+// [quota.ErrCannotCount]: nothing is lost when its transaction is rolled back.
 func SettleExpired(ctx context.Context, tx pgx.Tx, now time.Time, limit int, settled func(quota.Reservation, []quota.Count) error) (bool, error) {
-	rows, err := tx.Query(ctx, `SELECT id FROM quota_reservations WHERE due <= $1 ORDER BY due, id LIMIT $2`, now, limit)
+	var wrong []error
+	for {
+		found, stuck, err := settleSome(ctx, tx, now, len(wrong), max(1, limit), settled)
+		switch {
+		case err != nil:
+			return false, err
+		case found > len(stuck):
+			return true, nil
+		case found == 0:
+			return false, errors.Join(wrong...)
+		}
+		wrong = append(wrong, stuck...) // the next ones lie behind them
+	}
+}
+
+// settleSome is SettleExpired for those behind the first that are due. It returns how
+// many it has found, and what is wrong with those that it could not settle.
+func settleSome(ctx context.Context, tx pgx.Tx, now time.Time, behind, limit int, settled func(quota.Reservation, []quota.Count) error) (found int, wrong []error, err error) {
+	rows, err := tx.Query(ctx, `SELECT id FROM quota_reservations WHERE due <= $1 ORDER BY due, id OFFSET $2 LIMIT $3`, now, behind, limit)
 	if err != nil {
-		return false, cannot("look for expired reservations", err)
+		return 0, nil, cannot("look for expired reservations", err)
 	}
 	ids, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 		var id []byte
@@ -81,11 +105,11 @@ func SettleExpired(ctx context.Context, tx pgx.Tx, now time.Time, limit int, set
 		return string(id), err
 	})
 	if err != nil {
-		return false, cannot("look for expired reservations", err)
+		return 0, nil, cannot("look for expired reservations", err)
 	}
 	l, err := Lock(ctx, tx, Wanted{Settle: ids})
 	if err != nil {
-		return false, err
+		return 0, nil, err
 	}
 	done := map[string][]quota.Count{}
 	for _, id := range ids {
@@ -93,26 +117,29 @@ func SettleExpired(ctx context.Context, tx pgx.Tx, now time.Time, limit int, set
 		switch {
 		case row == nil: // another was first
 		case row.wrong != nil:
-			return false, row.wrong
+			wrong = append(wrong, row.wrong)
 		case row.isNew, row.now.State != quota.Pending && !row.now.KeptUntil().After(now):
 			row.gone = true
 		case row.now.State == quota.Pending && !row.now.ExpiresAt.After(now):
-			if _, done[id], err = l.settle(id, quota.Reservation.Expire); err != nil {
-				return false, err
+			_, counts, err := l.settle(id, quota.Reservation.Expire)
+			if err != nil {
+				wrong = append(wrong, err)
+				continue
 			}
+			done[id] = counts
 		}
 	}
 	if err := l.Write(ctx, tx); err != nil {
-		return false, err
+		return 0, nil, err
 	}
 	for _, id := range ids {
-		if counts, ok := done[id]; ok {
+		if counts, ok := done[id]; ok && settled != nil {
 			if err := settled(own(l.reservations[id].now), counts); err != nil {
-				return false, err
+				return 0, nil, err
 			}
 		}
 	}
-	return len(ids) > 0, nil
+	return len(ids), wrong, nil
 }
 
 // Reservation returns the reservation that has the id, or [quota.ErrNoReservation].

@@ -211,6 +211,15 @@ func testExpired(t *testing.T, b book) {
 		}
 	}
 	want(t, b, budget(1, 1), quota.Count{Used: 11})
+
+	// Nobody has to listen, and at least one is settled whatever the limit.
+	reserve(t, b, reservation("unheard", budget(1, 100)))
+	for _, more := range []bool{true, true, false} { // it is settled, and forgotten
+		if got, err := b.settleExpired(late, 0, nil); got != more || err != nil {
+			t.Errorf("at most 0 at a time: more %v, %v, want %v", got, err, more)
+		}
+	}
+	want(t, b, budget(1, 1), quota.Count{Used: 11})
 }
 
 func testSwept(t *testing.T, b book) {

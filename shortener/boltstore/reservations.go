@@ -94,21 +94,20 @@ func putReservationNotice(tx *bbolt.Tx, r quota.Reservation, counts []quota.Coun
 
 // SettleExpired implements [shortener.Store].
 func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error) {
-	var unreadable error
 	err = s.submitLesser(ctx, func(tx *bbolt.Tx) (err error) {
 		more, err = boltquota.SettleExpired(tx, now, n, func(r quota.Reservation, counts []quota.Count) error {
 			return putReservationNotice(tx, r, counts, now)
 		})
-		if errors.Is(err, quota.ErrCannotCount) { // some are left as they are, the others are settled
-			unreadable, err = err, nil
-		}
-		if err == nil && !more {
+		switch {
+		case err == nil && !more:
 			return errUnchanged
+		case errors.Is(err, quota.ErrCannotCount): // nothing was done
+			return err
 		}
 		return torn(err)
 	}, nil)
 	if err = changed(err); err != nil {
 		return false, err
 	}
-	return more, uncounted(unreadable)
+	return more, nil
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,32 +136,85 @@ func testExpiredOverrun(t *testing.T, stores []shortener.Store) {
 	wantOverruns(t, stores, "More was paid than reserved: 15 of 10 are used at level budget until 2026-11-30T00:00:00Z.")
 }
 
+// testStuck leaves calls that nobody settles, of the money for checks: what a start and a
+// sweep do charges them, each once, and operators are told of either share once.
+func testStuck(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	c := charge(shortener.LevelCheckBudget, 10, 105)
+	for i := range 10 {
+		r := demand(fmt.Sprint("call ", i), c)
+		r.ExpiresAt = noon.Add(time.Duration(i) * time.Minute)
+		a.reserve(r)
+	}
+	var told []string
+	for i, step := range []struct {
+		at   time.Time
+		used int64
+		told []string // since the step before
+	}{
+		{noon.Add(-time.Microsecond), 0, nil},
+		{noon.Add(6 * time.Minute), 70, nil},
+		{noon.Add(7 * time.Minute), 80, []string{"2026-11-29/reputation-budget/80"}},
+		{noon.Add(8 * time.Minute), 90, nil},
+		{noon.Add(9 * time.Minute), 100, []string{"2026-11-29/reputation-budget/100"}},
+		{noon.Add(time.Hour), 100, nil},
+	} {
+		startAgain(t, stores[0]) // a start settles what the process before it left, and a sweep what expires later
+		for range 2 {
+			for _, a.store = range stores {
+				a.settle(step.at)
+			}
+			a.want([]quota.Charge{c}, quota.Count{Used: step.used, Held: 100 - step.used})
+		}
+		told = append(told, step.told...)
+		notices, err := a.store.Notices(t.Context(), 10)
+		var ids []string
+		for _, n := range notices {
+			ids = append(ids, n.ID)
+			if n.Kind != shortener.KindBudget || n.At.After(step.at) {
+				t.Errorf("step %d: notice %+v", i, n)
+			}
+		}
+		if err != nil || !slices.Equal(ids, told) {
+			t.Errorf("step %d: operators are told %q, %v, want %q", i, ids, err, told)
+		}
+		if i == 2 { // what was delivered does not come again
+			if err := a.store.Delivered(t.Context(), told[0]); err != nil {
+				t.Fatal(err)
+			}
+			told = nil
+		}
+	}
+}
+
+// startAgain opens the data again, where that can be done.
+func startAgain(t *testing.T, store shortener.Store) {
+	t.Helper()
+	if handle, ok := store.(Restarter); ok {
+		if err := handle.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // testRestartedHold opens the data again between the steps, where that can be done.
 func testRestartedHold(t *testing.T, stores []shortener.Store) {
 	a := account{t, stores[0]}
-	restart := func() {
-		t.Helper()
-		if handle, ok := stores[0].(Restarter); ok {
-			if err := handle.Restart(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	all := five(3)
 	a.reserve(demand("call", all...))
-	restart()
+	startAgain(t, stores[0])
 	held := quota.Count{Held: 3}
 	a.want(all, held, held, held, held, held)
 	if _, already, err := a.store.Reserve(t.Context(), demand("call", all...)); !already || err != nil {
 		t.Errorf("reserving again: already %v, %v", already, err)
 	}
 	a.commit("call", 1, 2, 3, 4, 5)
-	restart()
+	startAgain(t, stores[0])
 	if r := a.commit("call"); fmt.Sprint(r.Actual) != "[1 2 3 4 5]" {
 		t.Errorf("committed %d", r.Actual)
 	}
 	a.reserve(demand("lost", all...))
-	restart()
+	startAgain(t, stores[0])
 	a.settle(soon) // what a start does
 	used := func(n int64) quota.Count { return quota.Count{Used: n} }
 	a.want(all, used(4), used(5), used(6), used(7), used(8))

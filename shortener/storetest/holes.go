@@ -236,6 +236,7 @@ func testOddReservations(t *testing.T, stores []shortener.Store) {
 		"a negative limit":            changed(func(c *quota.Charge) { c.Max = -1 }),
 		"an enormous cost":            changed(func(c *quota.Charge) { c.Cost = math.MaxInt64 }),
 		"a counter charged twice":     func(r *quota.Reservation) { r.Charges = append(r.Charges, r.Charges[0]) },
+		"a window without an end":     changed(func(c *quota.Charge) { c.ResetAt = time.Time{} }),
 		"a level without a name":      changed(func(c *quota.Charge) { c.Counter.Level = "" }),
 		"more reserved than there is": changed(func(c *quota.Charge) { c.Reserved = c.Max + 1 }),
 	} {

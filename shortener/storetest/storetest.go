@@ -68,6 +68,7 @@ func Run(t *testing.T, open Open) {
 		{"B19 the three rows of reserving", testReserveTable},
 		{"B21 a commit may pass the maximum", testCommitAbove},
 		{"B22 an overrun is recorded, told and refuses the next", testOverrun},
+		{"B23 stuck reservations are settled, and thresholds told once", testStuck},
 		{"B24 two of fifty fit", testTwoFit},
 		{"B25 one of two gets the last unit", testLastHeld},
 		{"B26 the fourth of five levels is full", testFourthFull},

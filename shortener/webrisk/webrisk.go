@@ -8,14 +8,12 @@ package webrisk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,15 +28,8 @@ const DefaultURL = "https://webrisk.googleapis.com/v1/uris:search"
 // more coverage and less certainty, would be refused too often.
 var lists = []string{"MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE"}
 
-const (
-	maxAnswer = 64 << 10 // bytes of a body, and of headers; an answer has some hundred
-
-	usualHold   = 5 * time.Minute // of a verdict whose answer does not say how long it holds
-	longestHold = time.Hour       // of a safe verdict
-
-	usualPause   = 30 * time.Second // after a 429 that asks for none
-	longestPause = time.Hour
-)
+// maxAnswer bounds a body, and headers, in bytes; an answer has some hundred.
+const maxAnswer = 64 << 10
 
 // Config holds what a [Client] is made of.
 type Config struct {
@@ -49,8 +40,8 @@ type Config struct {
 
 // Client implements [shortener.Reputation]. Its methods may be called at once.
 type Client struct {
-	config Config
-	http   *http.Client
+	config    Config
+	transport *http.Transport
 }
 
 var _ shortener.Reputation = (*Client)(nil)
@@ -64,14 +55,10 @@ func New(c Config) *Client {
 		// call has a connection of its own.
 		DisableKeepAlives:      true,
 		Protocols:              new(http.Protocols),
-		DisableCompression:     true, // the bound on a body is on what was sent
 		MaxResponseHeaderBytes: maxAnswer,
 	}
 	transport.Protocols.SetHTTP1(true)
-	return &Client{c, &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Client{c, transport}
 }
 
 // Check implements [shortener.Reputation]. What is sent of the destination is what a
@@ -86,16 +73,14 @@ func (c *Client) Check(ctx context.Context, destination string) (shortener.Verdi
 	if err != nil {
 		return failed(shortener.CheckUnsent, errors.New("the address cannot be used"))
 	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		// Its message would show the address, in which the key is.
-		if inner, ok := errors.AsType[*url.Error](err); ok {
-			err = inner.Err
-		}
-		if sent.Load() {
-			return failed(shortener.CheckUnanswered, err)
-		}
-		return failed(shortener.CheckUnsent, err)
+	// Not http.Client: it reads redirects, and an answer with one that it cannot read is
+	// no answer to it.
+	response, err := c.transport.RoundTrip(request)
+	switch {
+	case err != nil && sent.Load():
+		return failed(shortener.CheckUnanswered, cause(ctx, err, errNoHTTP))
+	case err != nil:
+		return failed(shortener.CheckUnsent, cause(ctx, err, errNoConnection))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -104,7 +89,7 @@ func (c *Client) Check(ctx context.Context, destination string) (shortener.Verdi
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return failed(shortener.CheckUnanswered, err)
+		return failed(shortener.CheckUnanswered, cause(ctx, err, errNoHTTP))
 	case len(body) > maxAnswer:
 		return failed(shortener.CheckUnreadable, fmt.Errorf("the answer has more than %d bytes", maxAnswer))
 	}
@@ -147,71 +132,4 @@ func (c *Client) refused(r *http.Response) (shortener.Verdict, error) {
 		e.Outcome = shortener.CheckUnreadable
 	}
 	return shortener.Verdict{}, e
-}
-
-// pause reads a Retry-After (RFC 9110, section 10.2.3).
-func (c *Client) pause(text string) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 63); err == nil {
-		return time.Duration(min(seconds, uint64(longestPause/time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(max(0, at.Sub(c.config.Now())), longestPause)
-	}
-	return usualPause
-}
-
-// read reads the body of a 200: {} or {"threat":{…}}. Anything else is refused,
-// since whoever put it there may not be Google: a portal that wants a sign-in, or a
-// proxy with an error page.
-func (c *Client) read(body []byte, h http.Header) (shortener.Verdict, error) {
-	var answer map[string]json.RawMessage
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return shortener.Verdict{}, err
-	}
-	raw, found := answer["threat"]
-	safe := shortener.Verdict{Until: c.config.Now().Add(freshness(h))}
-	switch {
-	case answer == nil:
-		return shortener.Verdict{}, errors.New("the answer is null")
-	case len(answer) == 0:
-		return safe, nil
-	case !found || len(answer) > 1:
-		return shortener.Verdict{}, errors.New("the answer has members that are not known")
-	}
-	var threat *struct {
-		ThreatTypes []string  `json:"threatTypes"`
-		ExpireTime  time.Time `json:"expireTime"`
-	}
-	if err := json.Unmarshal(raw, &threat); err != nil {
-		return shortener.Verdict{}, err
-	}
-	switch {
-	case threat == nil:
-		return shortener.Verdict{}, errors.New("the threat is null")
-	case len(threat.ThreatTypes) == 0: // which may be, by the documentation
-		return safe, nil
-	}
-	verdict := shortener.Verdict{Dangerous: true, Until: threat.ExpireTime}
-	if verdict.Until.IsZero() {
-		verdict.Until = c.config.Now().Add(usualHold)
-	}
-	return verdict, nil
-}
-
-// freshness is how long an answer may be used again by its Cache-Control (RFC 9111,
-// section 5.2.2).
-func freshness(h http.Header) time.Duration {
-	hold := usualHold
-	for directive := range strings.SplitSeq(strings.ToLower(strings.Join(h.Values("Cache-Control"), ",")), ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
-		switch name {
-		case "no-store", "no-cache":
-			return 0
-		case "max-age":
-			if seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 63); err == nil {
-				hold = time.Duration(min(seconds, uint64(longestHold/time.Second))) * time.Second
-			}
-		}
-	}
-	return hold
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -157,14 +158,15 @@ func (s *Server) Held(until <-chan struct{}, answer Answer) Answer {
 	}
 }
 
-// Cut ends the connection after having sent some bytes as they are.
+// Cut ends the connection after having sent some bytes as they are, but for %s: in its
+// place is the target of the request, in which are the key and the destination.
 func Cut(raw string) Answer {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			return
 		}
-		fmt.Fprint(conn, raw)
+		fmt.Fprint(conn, strings.ReplaceAll(raw, "%s", r.RequestURI))
 		conn.Close()
 	}
 }
