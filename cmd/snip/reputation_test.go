@@ -220,7 +220,7 @@ func TestCausesAreLogged(t *testing.T) {
 				Reputation: failing{}, AllowOnFailure: allow, Calls: 1000, NetworkCalls: 1000, ClientCalls: 1000,
 			}})
 			var lines strings.Builder
-			a := newAlerts(config{}, service, blocklist.NewFiles(blocklist.Config{}), slog.New(slog.NewTextHandler(&lines, nil)))
+			a := newAlerts(config{}, service, blocklist.NewFiles(blocklist.Config{}), func() bool { return true }, slog.New(slog.NewTextHandler(&lines, nil)))
 			var got []string
 			for i := range 200 {
 				_, err := service.Create(t.Context(), quota.Client{}, shortener.NewLink{URL: fmt.Sprintf("https://%d.example/", i)}, "")
