@@ -13,7 +13,8 @@ func requests() []mutant {
 
 		throttled = "\tif wait, ok := s.throttle.Allow(who); !ok {\n\t\treturn &refusedForm{err: &limitedError{wait: wait, who: who}}\n\t}\n"
 		keyed     = "\tkey, err := idempotencyKey(r.Header)\n\tif err != nil {\n\t\treturn &refusedForm{err: err, who: who, read: true}\n\t}\n"
-		read      = "\tb, err := readWanted(w, r)\n"
+		owned     = "\town.who = who\n"
+		read      = "\tb, err := readWanted(w, r, own.take)\n"
 	)
 	return []mutant{
 		{fault: "the clock is read twice in a creation", file: making, test: "TestMidnightWithinACreation",
@@ -32,13 +33,19 @@ func requests() []mutant {
 			from: "for range slugAttempts {", to: "for range 1000 * slugAttempts {"},
 
 		{fault: "the throttle comes after the body", file: create, test: "TestThrottleTouchesNeitherBodyNorStore",
-			from: throttled + keyed + read, to: read + throttled + keyed},
+			from: throttled + keyed + owned + read, to: owned + read + throttled + keyed},
 		{fault: "the throttle comes after the Idempotency-Key", file: create, test: "TestThrottledListIsNotRead",
 			from: throttled + keyed, to: keyed + throttled},
 		{fault: "an Idempotency-Key is not handed on", file: create, test: "TestReplay",
 			from: "key, err := idempotencyKey(r.Header)", to: "_, err = idempotencyKey(r.Header)\n\tvar key shortener.IdempotencyKey"},
 		{fault: "a key beyond its bounds is one", file: "web/idempotency.go", test: "TestIdempotencyKeyHeader",
 			from: "len(key) < minIdempotencyKey || len(key) > maxIdempotencyKey || ", to: ""},
+		{fault: "one client holds all places for large bodies", file: "web/places.go", test: "TestLargeBodiesNeedAPlace",
+			from: " || p.by[who] == maxClientPlaces {", to: " {"},
+		{fault: "a large body is refused and keeps its place", file: "web/places.go", test: "TestPlaceIsHeldUntilAnswered",
+			from: "\tif p.held {", to: "\tif !p.held {"},
+		{fault: "a batch that no day has room for is told to wait", file: making, test: "TestBatchLargerThanADay",
+			from: "len(links) > 1 && most < len(links)", to: "len(links) > MaxBatch"},
 		{fault: "a list of any length is read", file: "web/batch.go", test: "TestRefusedLists",
 			from: "if len(b.links) == shortener.MaxBatch {", to: "if false {"},
 		{fault: "items that could not be read are left out", file: create, test: "TestWrongItems",

@@ -104,7 +104,7 @@ func reservations() []mutant {
 		{fault: "who has no room for a batch is refused a link", file: making, test: "TestBatchAtTheEdge",
 			from: " && len(links) == 1 {", to: " {"},
 		{fault: "a batch gives one slug to two links", file: making, test: "TestBatchNamesAllThatIsWrong",
-			from: "link.Slug != \"\" && chosen[link.Slug] {", to: "link.Slug != \"\" && chosen[\"\"] {"},
+			from: "slug != \"\" && chosen[slug] {", to: "slug != \"\" && chosen[\"\"] {"},
 		{fault: "a chosen slug is exchanged for another", file: making, test: "TestBatchNamesAllThatIsWrong",
 			from: "\t\t\tcase generated[i]:\n", to: "\t\t\tcase generated[i] || true:\n"},
 		{fault: "a slug is drawn twice for a batch", file: making, test: "TestGeneratedSlugsAreDrawnAgain",
