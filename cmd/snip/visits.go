@@ -30,8 +30,12 @@ func storeVisits(writing context.Context, service *shortener.Service, log *slog.
 			}
 		})
 		// Once, and not each second of a disk that is full: the redirects go on.
-		if lost > 0 && !losing {
+		switch {
+		case lost == 0 || losing:
+		case err != nil:
 			log.Warn("visits could not be stored and are lost; links lead on", "visits", lost, "err", err)
+		default:
+			log.Warn("more links are visited than can be counted; visits are lost, links lead on", "visits", lost)
 		}
 		losing = lost > 0
 	})
