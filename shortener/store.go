@@ -96,7 +96,8 @@ type Store interface {
 
 	// Follow returns the target of the link that Get returns, or its error. It is
 	// the call of every redirect. Once Change or Delete has returned, it never
-	// returns what was before.
+	// returns what was before; what another process has changed in a database that
+	// both share, it returns within a second.
 	Follow(ctx context.Context, slug Slug) (Target, error)
 
 	// Visit counts a visit of a link that has MaxVisits, durably, and returns its
