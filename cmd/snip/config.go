@@ -152,10 +152,10 @@ func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 			name += " (from " + s.variable + ")"
 		}
 		text := withoutPassword(s.text)
-		if flag == "store" && strings.Contains(text, "://") {
-			text = location{database: s.text}.String()
-		}
-		if flag == "admin-token" || flag == "alert-webhook" || flag == "reputation-key" { // secrets
+		switch flag {
+		case "store":
+			text = shownStore(s.text)
+		case "admin-token", "alert-webhook", "reputation-key": // secrets
 			text = "..."
 		}
 		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, text, err))

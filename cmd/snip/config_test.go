@@ -185,6 +185,14 @@ func TestPasswordOfTheStoreIsNotShown(t *testing.T) {
 			}
 		}
 	}
+	for _, wrong := range []string{
+		"postgres:/snip:secret@db/snip", "postgresql:snip:secret@db/snip", "host=db user=snip password=secret", "user=snip password=secret",
+		"postgres://db:1234/secret@db:5432/snip",
+	} {
+		if _, err := configOf(t, nil, "--store", wrong); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
 }
 
 func TestReadValues(t *testing.T) {

@@ -54,10 +54,13 @@ func parseStore(text string) (location, error) {
 	switch {
 	case text == "" || isURL && scheme != "postgres" && scheme != "postgresql":
 		return location{}, errors.New("the path of a file, such as snip.db, or a postgres:// URL is needed")
+	case !isURL && meansDatabase(text):
+		return location{}, errors.New("a database is named by a URL that begins with postgres://")
 	case !isURL:
 		return location{file: text}, nil
 	}
-	if _, err := url.Parse(text); err != nil { // whose text could show the password
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil && strings.Contains(text, "@") || strings.Count(text, "@") > 1 {
 		return location{}, errors.New("it cannot be read as a URL; what is no letter or digit in a password must be percent-encoded")
 	}
 	if err := pgstore.CheckURL(text); err != nil {
@@ -117,4 +120,22 @@ func migrate(ctx context.Context, a asked, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "%s has the tables of this version.\n", at)
 	return nil
+}
+
+// meansDatabase reports whether what is no URL was meant for a database, in libpq's
+// other notation or by a slip. As a file's name it would show the password.
+func meansDatabase(text string) bool {
+	return strings.HasPrefix(text, "postgres:") || strings.HasPrefix(text, "postgresql:") ||
+		strings.HasPrefix(text, "host=") || strings.Contains(text, "password=")
+}
+
+// shownStore returns what of a setting that cannot be read may be shown.
+func shownStore(text string) string {
+	switch {
+	case strings.Contains(text, "://"):
+		return location{database: text}.String()
+	case meansDatabase(text):
+		return "..."
+	}
+	return text
 }

@@ -20,6 +20,7 @@ const (
 	lockNotAvailable      = "55P03"
 	readOnly              = "25006" // a primary that has become a standby
 	idleTooLong           = "25P03"
+	tooManyConnections    = "53300"
 )
 
 // mayPass reports whether a transaction that failed before its commit may succeed
@@ -30,7 +31,7 @@ func mayPass(err error) bool {
 		return lostConnection(err)
 	}
 	switch fault.Code {
-	case serializationFailure, deadlockDetected, lockNotAvailable, readOnly, idleTooLong:
+	case serializationFailure, deadlockDetected, lockNotAvailable, readOnly, idleTooLong, tooManyConnections:
 		return true
 	}
 	// The server goes down or comes up, or it will be another one the next time.

@@ -284,6 +284,28 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// A database that takes no writes for a while takes them again without a restart of
+// ours.
+func TestReadOnlyForAWhile(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	url := server.Database(t)
+	s := openAt(t, url, Options{patience: time.Second})
+	t.Cleanup(func() { _ = s.Close() })
+	mustCreate(t, s, "first")
+	second := creation(t, s, 1, "second")
+	const others = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'snip'`
+	run(t, url, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+	run(t, url+"&application_name=operator", others)
+	wantUnavailable(t, s.Create(t.Context(), second))
+	wantUnavailable(t, s.Ready(t.Context(), "2026-11-29"))
+	run(t, url+"&application_name=operator&default_transaction_read_only=off",
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
+	eventually(t, "it is ready", func() bool { return s.Ready(t.Context(), "2026-11-29") == nil })
+	eventually(t, "links are made", func() bool { return s.Create(t.Context(), second) == nil })
+	wantCounted(t, s, 2)
+}
+
 // A program that hangs while it holds locks stops the others for some seconds, not
 // for good.
 func TestHangingNeighbour(t *testing.T) {

@@ -148,6 +148,11 @@ func configure(url string, o Options) (*pgxpool.Config, error) {
 		c.DialFunc = o.dial
 	}
 	c.OnNotice = rememberWarning
+	// A session that began while the database took no writes would refuse them after
+	// it takes them again.
+	config.AfterRelease = func(conn *pgx.Conn) bool {
+		return conn.PgConn().ParameterStatus("default_transaction_read_only") != "on"
+	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "snip"
 	}
@@ -232,15 +237,18 @@ func (s *Store) link(ctx context.Context, slug shortener.Slug) (visitedLink, err
 func query[T any](ctx context.Context, s *Store, what string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, unavailable(what, err)
+	read := func() ([]T, error) {
+		rows, err := s.pool.Query(ctx, sql, args...)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, scan)
 	}
-	found, err := pgx.CollectRows(rows, scan)
-	if err != nil {
-		return nil, unavailable(what, err)
+	found, err := read()
+	if err != nil && mayPass(err) && ctx.Err() == nil {
+		found, err = read() // the connection may have been lost while it was idle
 	}
-	return found, nil
+	return found, unavailable(what, err)
 }
 
 // Follow implements [shortener.Store].
