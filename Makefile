@@ -15,9 +15,8 @@ help: ## Print this help
 run: ## Serve on :8080 with ./snip.db; ARGS="--quota-client 10" adds flags
 	go run ./cmd/snip $(ARGS)
 
-# The two that take longest begin first, or one core waits at the end.
 test: tools format lint ## The gate: formatting, vet, staticcheck, every test under the race detector
-	go test -race ./web ./cmd/snip ./...
+	go test -race ./...
 
 torture: tools ## Kill it, break its disk and cut its power for some twenty minutes; SEED=1 repeats a run
 	@echo "seed $(SEED)"
