@@ -45,7 +45,7 @@ func requests() []mutant {
 		{fault: "a large body is refused and keeps its place", file: "web/places.go", test: "TestPlaceIsHeldUntilAnswered",
 			from: "\tif p.held {", to: "\tif !p.held {"},
 		{fault: "a batch that no day has room for is told to wait", file: making, test: "TestBatchLargerThanADay",
-			from: "len(links) > 1 && most < len(links)", to: "len(links) > MaxBatch"},
+			from: "; most < len(links) {", to: "; most < 0 {"},
 		{fault: "a list of any length is read", file: "web/batch.go", test: "TestRefusedLists",
 			from: "if len(b.links) == shortener.MaxBatch {", to: "if false {"},
 		{fault: "items that could not be read are left out", file: create, test: "TestWrongItems",

@@ -72,7 +72,7 @@ func reservations() []mutant {
 		{fault: "an answer that cannot be read is none", file: "shortener/boltstore/answers.go", test: "TestDamagedAnswers",
 			from: "\treturn a, true, err\n", to: "\treturn a, err == nil, nil\n"},
 		{fault: "answers of the day before the newest are swept", file: "shortener/boltstore/sweep.go", test: "TestSweepAnswers",
-			from: "sweepAnswers(tx, keep, sweepChunk)", to: "sweepAnswers(tx, newest, sweepChunk)"},
+			from: "sweepAnswers(tx, keep.Label, sweepChunk)", to: "sweepAnswers(tx, newest, sweepChunk)"},
 		{fault: "only one of the slugs that are taken is named", file: memory, test: "TestStore/all_slugs_that_are_taken_are_named",
 			from: "taken = append(taken, link.Slug)", to: "taken = []shortener.Slug{link.Slug}"},
 

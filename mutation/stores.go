@@ -83,10 +83,10 @@ func stores() []mutant {
 			to:   "\tfor {\n\t\tselect {\n\t\tcase <-s.closing:\n\t\t\treturn\n\t\tdefault:\n\t\t}\n\t\tselect {\n\t\tcase op := <-s.queue:\n\t\t\tsweeping"},
 
 		{fault: "the day before the newest is swept", file: sweep, test: "TestSweep",
-			from: "boltquota.Sweep(tx, oldest.Start, sweepChunk)", to: "boltquota.Sweep(tx, oldest.End, sweepChunk)"},
+			from: "boltquota.Sweep(tx, keep.Start, sweepChunk)", to: "boltquota.Sweep(tx, keep.End, sweepChunk)"},
 		{fault: "sweeping goes by the newest day that has a secret", file: sweep, test: "TestSweep",
-			from: "\tkeep, err := quota.DayBefore(newest)\n",
-			to:   "\tlast, _ := tx.Bucket([]byte(\"days\")).Cursor().Last()\n\t\tkeep, err := quota.DayBefore(string(last))\n"},
+			from: "\tkeep, err := quota.PreviousDay(newest)\n",
+			to:   "\tlast, _ := tx.Bucket([]byte(\"days\")).Cursor().Last()\n\t\tkeep, err := quota.PreviousDay(string(last))\n"},
 		{fault: "old days are never swept", file: sweep, test: "TestSweep",
 			from: "if newest == \"\" {", to: "if true {"},
 

@@ -57,6 +57,15 @@ func ParseWindow(label string) (Window, error) {
 	return Window{}, fmt.Errorf("%q is the label of no hour, day or month", label)
 }
 
+// PreviousDay returns the day before the one that has the label.
+func PreviousDay(label string) (Window, error) {
+	before, err := DayBefore(label)
+	if err != nil {
+		return Window{}, err
+	}
+	return ParseWindow(before)
+}
+
 // DayBefore returns the label of the day before the given day label.
 func DayBefore(label string) (string, error) { return DaysBefore(label, 1) }
 

@@ -116,8 +116,10 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 	if limits.Blocked {
 		return nil, false, ErrBlocked
 	}
-	if most := mostAtOnce(limits, who, day, len(links)); len(links) > 1 && most < len(links) {
-		return nil, false, &InvalidError{Kind: ErrBatchTooLarge, Reason: because("has_more_links_than_a_day", "Links", len(links), "Max", most)}
+	if len(links) > 1 {
+		if most := mostAtOnce(limits, who, day, len(links)); most < len(links) {
+			return nil, false, &InvalidError{Kind: ErrBatchTooLarge, Reason: because("has_more_links_than_a_day", "Links", len(links), "Max", most)}
+		}
 	}
 	secret, err := s.store.EnsureSecret(ctx, day.Label)
 	if err != nil {
@@ -282,9 +284,13 @@ func (s *Service) draw(made []Made) error {
 // mostAtOnce returns how many of n links a day of which nothing is used yet has room
 // for.
 func mostAtOnce(limits quota.Policy, who quota.Client, day quota.Window, n int) int {
+	charges := limits.Charges(who, quota.Secret{}, day, 1)
+	unused := make([]int64, len(charges))
 	return sort.Search(n, func(fewer int) bool {
-		charges := limits.Charges(who, quota.Secret{}, day, int64(fewer)+1)
-		_, err := quota.Decide(charges, make([]int64, len(charges)))
+		for i := range charges {
+			charges[i].Cost = int64(fewer) + 1
+		}
+		_, err := quota.Decide(charges, unused)
 		return err != nil
 	})
 }

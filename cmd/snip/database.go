@@ -39,11 +39,7 @@ func (l location) String() string {
 	if err != nil {
 		return hidden
 	}
-	marks := 0
-	if u.User != nil {
-		marks = 1
-	}
-	if strings.Count(l.database, "@") != marks {
+	if hasStrayMark(l.database, u) {
 		return hidden
 	}
 	return scheme + "://" + u.Host + u.Path
@@ -60,7 +56,7 @@ func parseStore(text string) (location, error) {
 		return location{file: text}, nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.User == nil && strings.Contains(text, "@") || strings.Count(text, "@") > 1 {
+	if err != nil || hasStrayMark(text, u) {
 		return location{}, errors.New("it cannot be read as a URL; what is no letter or digit in a password must be percent-encoded")
 	}
 	if err := pgstore.CheckURL(text); err != nil {
@@ -120,6 +116,16 @@ func migrate(ctx context.Context, a asked, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "%s has the tables of this version.\n", at)
 	return nil
+}
+
+// hasStrayMark reports whether a URL has an @ but for the one behind its user: then a
+// part of the password stands where another part of the URL is read.
+func hasStrayMark(text string, u *url.URL) bool {
+	marks := 0
+	if u.User != nil {
+		marks = 1
+	}
+	return strings.Count(text, "@") != marks
 }
 
 // meansDatabase reports whether what is no URL was meant for a database, in libpq's

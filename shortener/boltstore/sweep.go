@@ -26,19 +26,15 @@ func (s *Store) sweep() (more bool) {
 		if newest == "" {
 			return errNothingToCommit
 		}
-		keep, err := quota.DayBefore(newest)
+		keep, err := quota.PreviousDay(newest)
 		if err != nil {
 			return err
 		}
-		oldest, err := quota.ParseWindow(keep)
+		answers, err := sweepAnswers(tx, keep.Label, sweepChunk)
 		if err != nil {
 			return err
 		}
-		answers, err := sweepAnswers(tx, keep, sweepChunk)
-		if err != nil {
-			return err
-		}
-		counters, err := boltquota.Sweep(tx, oldest.Start, sweepChunk)
+		counters, err := boltquota.Sweep(tx, keep.Start, sweepChunk)
 		if more = answers || counters; err == nil && !more {
 			return errNothingToCommit
 		}

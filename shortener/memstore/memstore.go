@@ -142,11 +142,7 @@ func (s *Store) sweep() error {
 	if s.newest == "" {
 		return nil // nothing was counted
 	}
-	oldest, err := quota.DayBefore(s.newest)
-	if err != nil {
-		return err
-	}
-	kept, err := quota.ParseWindow(oldest)
+	kept, err := quota.PreviousDay(s.newest)
 	if err != nil {
 		return err
 	}
@@ -156,12 +152,12 @@ func (s *Store) sweep() error {
 		}
 	}
 	for ref := range s.answers {
-		if ref.Day < oldest {
+		if ref.Day < kept.Label {
 			delete(s.answers, ref)
 		}
 	}
 	for day := range s.secrets {
-		if day < oldest {
+		if day < kept.Label {
 			delete(s.secrets, day)
 		}
 	}

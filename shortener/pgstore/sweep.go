@@ -69,19 +69,15 @@ func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
 		if err != nil || newest == "" {
 			return err
 		}
-		keep, err := quota.DayBefore(newest)
+		keep, err := quota.PreviousDay(newest)
 		if err != nil {
 			return err
 		}
-		oldest, err := quota.ParseWindow(keep)
+		answers, err := sweepAnswers(ctx, tx, keep.Label, sweepChunk)
 		if err != nil {
 			return err
 		}
-		answers, err := sweepAnswers(ctx, tx, keep, sweepChunk)
-		if err != nil {
-			return err
-		}
-		counters, err := pgquota.Sweep(ctx, tx, oldest.Start, sweepChunk)
+		counters, err := pgquota.Sweep(ctx, tx, keep.Start, sweepChunk)
 		more = answers > 0 || counters
 		return err
 	})
