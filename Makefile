@@ -1,13 +1,14 @@
 # make prints what can be made.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS     := -s -w -X main.version=$(VERSION)
 # The profile makes the program some 3 % faster, and its first build some 15 s slower.
 BUILD       := CGO_ENABLED=0 go build -trimpath -pgo cmd/snip/profile.pgo -ldflags "$(LDFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test torture mutation tools format lint bench build profile image clean
+.PHONY: help run test torture mutation tools format lint vulnerabilities bench build profile image clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,7 +16,7 @@ help: ## Print this help
 run: ## Serve on :8080 with ./snip.db; ARGS="--quota-client 10" adds flags
 	go run ./cmd/snip $(ARGS)
 
-test: tools format lint ## The gate: formatting, vet, staticcheck, every test under the race detector
+test: tools format lint ## The gate: formatting, vet, staticcheck, known vulnerabilities, every test under the race detector
 	go test -race ./...
 
 torture: tools ## Kill it, break its disk and cut its power for some twenty minutes; SEED=1 repeats a run
@@ -61,10 +62,24 @@ format:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || \
 		{ echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 
-lint:
+lint: vulnerabilities
 	go vet ./...
 	go vet -tags memstore ./cmd/snip
 	go run $(STATICCHECK) ./...
+
+# Fails on a known vulnerability that the program can reach, also one of the oldest Go
+# that go.mod admits: GOVERSION names that Go. The reports come as a module, because a
+# machine that builds the program reaches a module proxy, and maybe nothing else.
+vulnerabilities:
+	@reports="$$(go mod download -json golang.org/x/vulndb@latest | sed -n 's/^.*"Dir": "\(.*\)",$$/\1/p')"; \
+	test -n "$$reports" || { echo "The module golang.org/x/vulndb is out of reach, so known vulnerabilities were not looked for."; test -z "$$CI"; exit; }; \
+	mkdir -p bin; GOVERSION="go$$(go list -m -f '{{.GoVersion}}')" go run $(GOVULNCHECK) \
+		-db "file://$$reports/data/osv" ./... >bin/vulnerabilities.txt 2>&1; \
+	grep -q '^=== Symbol Results' bin/vulnerabilities.txt || { cat bin/vulnerabilities.txt; exit 1; }; \
+	awk 'FILENAME == ARGV[1] { accepted[$$1]; next } \
+		/^Vulnerability/ && !($$3 in accepted) { sub(/ *Example traces.*/, ""); print; new = 1 } \
+		END { exit new }' .ci/accepted-vulnerabilities.txt RS= bin/vulnerabilities.txt || \
+		{ echo "Update what has them, or accept them in .ci/accepted-vulnerabilities.txt with the reason."; exit 1; }
 
 bench: build ## Measure bin/snip against bare net/http and the disk; ARGS=-quick tries it out
 	@command -v wrk >/dev/null || $(call install,wrk) || { echo "wrk is missing: install wrk."; exit 1; }

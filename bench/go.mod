@@ -1,6 +1,6 @@
 module snip/bench
 
-go 1.26.0
+go 1.26.8
 
 require (
 	golang.org/x/sys v0.49.0
