@@ -30,9 +30,9 @@ type adminClient struct {
 func newAdminClient(given settings) (*adminClient, error) {
 	r := reader{given: given}
 	address := read(&r, "admin-listen", parseAdminDial)
-	store := read(&r, "store", parseStore)
-	token := read(&r, "admin-token", parseAdminToken)
-	if err := needAdminToken(address, token, store); err != nil {
+	store := readStore(&r)
+	token := readSecret(&r, "admin-token", parseAdminToken)
+	if err := needAdminToken(&r, address, store); err != nil {
 		r.problems = append(r.problems, err)
 	}
 	if len(r.problems) > 0 {

@@ -15,11 +15,12 @@ const adminTokenSuffix = ".admin-token"
 
 // needAdminToken returns an error where an operator is to be listened to, and there is
 // no file beside which a token could lie.
-func needAdminToken(listen, token string, store location) error {
-	if listen == "" || token != "" || store.database == "" {
+func needAdminToken(r *reader, listen string, store location) error {
+	if listen == "" || store.database == "" || r.isSet("admin-token") || r.isSet("admin-token-file") {
 		return nil
 	}
-	return errors.New("--admin-token is needed where the data is in a database, or --admin-listen off")
+	return errors.New("--admin-token or --admin-token-file is needed where the data is in a database, or --admin-listen off; " +
+		"openssl rand -hex 16 makes a token, which all servers on the database get")
 }
 
 // ensureAdminToken returns the admin token: the setting, or what the file holds,

@@ -27,7 +27,7 @@ type fileLine struct {
 	} `cmd:"" help:"Check a data file and put a compact copy of it at --store, while no server runs there."`
 	Copy struct {
 		From string `required:"" placeholder:"FILE" help:"A data file that no server has open."`
-		To   string `required:"" placeholder:"URL" help:"An empty PostgreSQL database, such as postgres://snip@db.example/snip. The password is better given as libpq has it, in PGPASSWORD or ~/.pgpass."`
+		To   string `required:"" placeholder:"URL" help:"An empty PostgreSQL database, such as postgres://snip@db.example/snip. The password is better given in --store-password-file, or as libpq has it, in PGPASSWORD or ~/.pgpass."`
 	} `cmd:"" help:"Copy all of a data file into a PostgreSQL database, and compare. A copy that was broken off goes on when it is begun again."`
 	Export struct {
 		Format string `default:"jsonl" enum:"jsonl,csv" help:"jsonl for import, with all that is kept of a link; csv for spreadsheets."`

@@ -84,12 +84,15 @@ type commandLine struct {
 
 	Creation string `group:"web" default:"open" help:"Who makes links: open is everybody, keys is holders of an API key."`
 
-	AdminListen  string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
-	AlertWebhook string `group:"admin" name:"alert-webhook" placeholder:"URL" help:"Where alerts are posted as JSON that Slack, Discord and ntfy understand; for ntfy its topic follows a #. They are in the log all the same."`
+	AdminListen      string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
+	AlertWebhook     string `group:"admin" name:"alert-webhook" placeholder:"URL" help:"Where alerts are posted as JSON that Slack, Discord and ntfy understand; for ntfy its topic follows a #. They are in the log all the same."`
+	AlertWebhookFile string `group:"admin" name:"alert-webhook-file" placeholder:"FILE" help:"File that holds the URL, read at the start."`
 
-	AdminToken string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
+	AdminToken     string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
+	AdminTokenFile string `group:"admin" name:"admin-token-file" placeholder:"FILE" help:"File that holds the token, read at the start."`
 
-	Store string `group:"data" default:"snip.db" help:"The data file, made when it is missing; or the postgres:// URL of a database, which several servers may share."`
+	Store             string `group:"data" default:"snip.db" help:"The data file, made when it is missing; or the postgres:// URL of a database, which several servers may share."`
+	StorePasswordFile string `group:"data" name:"store-password-file" placeholder:"FILE" help:"File that holds the password of the database, read at the start."`
 
 	ThrottleEvery   string `group:"throttle" name:"throttle-every" default:"10s" help:"One creation per this time for each client; 0 turns the throttle off."`
 	ThrottleBurst   string `group:"throttle" name:"throttle-burst" default:"3" help:"How many creations may come at once after a pause."`

@@ -55,12 +55,12 @@ func readConfig(given settings) (config, error) {
 	c := config{
 		listen:     read(&r, "listen", parseListen),
 		admin:      read(&r, "admin-listen", parseAdminListen),
-		adminToken: read(&r, "admin-token", parseAdminToken),
-		webhook:    read(&r, "alert-webhook", parseWebhook),
+		adminToken: readSecret(&r, "admin-token", parseAdminToken),
+		webhook:    readSecret(&r, "alert-webhook", parseWebhook),
 		keysOnly:   read(&r, "creation", parseCreation),
 		blocklists: read(&r, "blocklists", parsePaths),
 		shorteners: read(&r, "allow-shorteners", parseSwitch),
-		store:      read(&r, "store", parseStore),
+		store:      readStore(&r),
 		publicURL:  read(&r, "public-url", parsePublicURL),
 		contact:    read(&r, "contact", parseContact),
 		proxies:    read(&r, "trusted-proxies", parsePrefixes),
@@ -83,7 +83,7 @@ func readConfig(given settings) (config, error) {
 			r.problems = append(r.problems, fmt.Errorf("--public-url: %w", err))
 		}
 	}
-	if err := needAdminToken(c.admin, c.adminToken, c.store); err != nil {
+	if err := needAdminToken(&r, c.admin, c.store); err != nil {
 		r.problems = append(r.problems, err)
 	}
 	var dry []string
@@ -141,16 +141,23 @@ type reader struct {
 	problems []error
 }
 
+// isSet reports whether the setting has a value.
+func (r *reader) isSet(flag string) bool { return r.given[flag].text != "" }
+
+// name returns what a problem with the setting begins with.
+func (r *reader) name(flag string) string {
+	if variable := r.given[flag].variable; variable != "" {
+		return "--" + flag + " (from " + variable + ")"
+	}
+	return "--" + flag
+}
+
 // read returns the setting as parse understands it, or the zero value and a
 // problem more.
 func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 	s := r.given[flag]
 	value, err := parse(s.text)
 	if err != nil {
-		name := "--" + flag
-		if s.variable != "" {
-			name += " (from " + s.variable + ")"
-		}
 		text := withoutPassword(s.text)
 		switch flag {
 		case "store":
@@ -158,7 +165,7 @@ func read[T any](r *reader, flag string, parse func(string) (T, error)) T {
 		case "admin-token", "alert-webhook", "reputation-key": // secrets
 			text = "..."
 		}
-		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", name, text, err))
+		r.problems = append(r.problems, fmt.Errorf("%s %q: %w", r.name(flag), text, err))
 	}
 	return value
 }

@@ -84,7 +84,7 @@ func TestSettings(t *testing.T) {
 		{"--listen=::1:8080", "a port from 0 to 65535"},
 		{"--store=", "a postgres:// URL is needed"},
 		{"--store=mysql://db/snip", "a postgres:// URL is needed"},
-		{"--store=postgres://db/snip", "--admin-token is needed"},
+		{"--store=postgres://db/snip", "--admin-token or --admin-token-file is needed"},
 		{"--store=postgres://snip:se cret@db/snip", "percent-encoded"},
 		{"--store=postgres://db:99999/snip", "invalid port"},
 		{"--store=postgres://db/snip?sslmode=maybe", "sslmode"},

@@ -23,6 +23,10 @@ func copyStore(a asked, stdout io.Writer) error {
 	if err != nil {
 		return &settingsError{[]error{fmt.Errorf("--to: %w", err)}}
 	}
+	r := reader{given: a.settings}
+	if to = withPasswordFile(&r, "to", to); len(r.problems) > 0 {
+		return &settingsError{r.problems}
+	}
 	from, found, err := boltstore.OpenContents(asked.From)
 	if err != nil {
 		return fmt.Errorf("nothing was copied: %w", err)

@@ -103,7 +103,7 @@ func whenReached(ctx context.Context, log *slog.Logger, try func(context.Context
 // migrate is the command of that name.
 func migrate(ctx context.Context, a asked, stdout, stderr io.Writer) error {
 	r := reader{given: a.settings}
-	at := read(&r, "store", parseStore)
+	at := readStore(&r)
 	if len(r.problems) > 0 {
 		return &settingsError{r.problems}
 	}

@@ -214,7 +214,7 @@ func TestCommandsWithDatabase(t *testing.T) {
 		t.Error("a backup of nothing is there")
 	}
 	withoutToken, err := exec.CommandContext(t.Context(), binary, "status", "--store", database).CombinedOutput()
-	if err == nil || !strings.Contains(string(withoutToken), "--admin-token is needed") {
+	if err == nil || !strings.Contains(string(withoutToken), "--admin-token or --admin-token-file is needed") {
 		t.Errorf("without a token: %v: %s", err, withoutToken)
 	}
 }

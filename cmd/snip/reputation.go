@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,11 +28,7 @@ const (
 
 // readChecks returns nil where destinations are not to be checked.
 func readChecks(r *reader, keysOnly bool) *shortener.Checks {
-	key := read(r, "reputation-key", parseReputationKey)
-	fromFile := read(r, "reputation-key-file", readReputationKey)
-	if key != "" && fromFile != "" {
-		r.problems = append(r.problems, errors.New("--reputation-key and --reputation-key-file: one of them is needed, not both"))
-	}
+	key := readSecret(r, "reputation-key", parseReputationKey)
 	sound := len(r.problems)
 	address := read(r, "reputation-url", parseReputationURL)
 	limit := whole(1, math.MaxInt64)
@@ -52,10 +47,10 @@ func readChecks(r *reader, keysOnly bool) *shortener.Checks {
 			r.problems = append(r.problems, fmt.Errorf("--reputation-*: %w", err))
 		}
 	}
-	if key == "" && fromFile == "" {
+	if key == "" {
 		return nil
 	}
-	c.Reputation = webrisk.New(webrisk.Config{URL: address, Key: key + fromFile, Now: time.Now})
+	c.Reputation = webrisk.New(webrisk.Config{URL: address, Key: key, Now: time.Now})
 	return &c
 }
 
@@ -79,25 +74,6 @@ func parseReputationKey(text string) (string, error) {
 		return "", errors.New("visible ASCII characters without blanks are needed")
 	}
 	return text, nil
-}
-
-// readReputationKey reads the key from the file at the path.
-func readReputationKey(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("it cannot be read: %w", errors.Unwrap(err)) // the path is told anyway
-	}
-	key, err := parseReputationKey(strings.TrimSpace(string(text)))
-	if err == nil && key == "" {
-		err = errors.New("it is empty")
-	}
-	if err != nil {
-		return "", fmt.Errorf("what it holds is no key: %w", err)
-	}
-	return key, nil
 }
 
 func parseReputationURL(text string) (*url.URL, error) {
