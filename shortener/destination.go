@@ -80,25 +80,30 @@ func (d Destinations) Parse(text string) (string, error) {
 }
 
 // Location returns a destination that Parse accepted as the Location header
-// carries it: ASCII is left byte for byte, an international host becomes
-// punycode, and what else is not ASCII becomes percent-encoded UTF-8. Whatever
-// it is given, the result is printable ASCII.
+// carries it, which is a URI of RFC 3986: an international host becomes punycode,
+// and each byte that the RFC does not allow where it stands becomes a percent sign
+// and two digits. Everything else stays as it was typed. That holds for every % as
+// well, also for one that begins no escape: what it was meant for is unknown.
+// Whatever Location is given, the result is printable ASCII.
 func Location(destination string) string {
-	if printable(destination) {
+	if isURI(destination) {
 		return destination
 	}
 	p, err := split(destination)
 	if err != nil {
 		return escape(destination)
 	}
-	if !printable(p.host) {
-		// A host that newer tables refuse is escaped like the rest: it leads
-		// nowhere, but it breaks no header either.
-		if h, err := parseHost(p.host); err == nil {
-			p.host = h.ascii
-		}
+	// A host that newer tables refuse is escaped like the rest: it leads nowhere, but
+	// it breaks no header either.
+	host := escape(p.host)
+	switch h, err := parseHost(p.host); {
+	case err != nil:
+	case strings.HasPrefix(p.host, "["):
+		host = p.host
+	case !isASCII(p.host):
+		host = escape(h.ascii)
 	}
-	return escape(p.scheme + p.host + p.port + p.rest)
+	return p.scheme + host + escape(p.port) + escape(p.rest)
 }
 
 // noScheme says why a text without a scheme is refused. What chat programs put
@@ -218,26 +223,42 @@ func (p parts) path() string {
 	return p.rest
 }
 
-// printable is a plain loop, because most redirects need nothing else of Location.
-func printable(text string) bool {
+// inURI holds the bytes that stand in a URI as they are, wherever they are in it.
+// RFC 3986 allows # once, and brackets around an IPv6 address only.
+var inURI = func() (allowed [256]bool) {
+	const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+	for _, c := range []byte(unreserved + ":/?@" + "!$&'()*+,;=" + "%") {
+		allowed[c] = true
+	}
+	return allowed
+}()
+
+// isURI reports whether escape would change nothing. It is a plain loop because most
+// destinations need nothing else.
+func isURI(text string) bool {
+	fragment := false
 	for i := range len(text) {
-		if !printableByte(text[i]) {
+		c := text[i]
+		if !inURI[c] && (c != '#' || fragment) {
 			return false
 		}
+		fragment = fragment || c == '#'
 	}
 	return true
 }
 
-func printableByte(c byte) bool { return c >= 0x20 && c <= 0x7e }
-
 func escape(text string) string {
-	var b strings.Builder
+	const digits = "0123456789ABCDEF"
+	escaped := make([]byte, 0, 2*len(text))
+	fragment := false
 	for i := range len(text) {
-		if c := text[i]; printableByte(c) {
-			b.WriteByte(c)
+		c := text[i]
+		if inURI[c] || c == '#' && !fragment {
+			escaped = append(escaped, c)
 		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
+			escaped = append(escaped, '%', digits[c>>4], digits[c&0xf])
 		}
+		fragment = fragment || c == '#'
 	}
-	return b.String()
+	return string(escaped)
 }

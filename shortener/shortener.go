@@ -38,7 +38,7 @@ type Link struct {
 // Target returns what a visit needs of the link.
 func (l Link) Target() Target {
 	return Target{
-		Destination:  l.Destination,
+		Destination:  Location(l.Destination),
 		Host:         HostOf(l.Destination),
 		ExpiresAt:    l.ExpiresAt,
 		ForwardQuery: l.ForwardQuery,
@@ -76,7 +76,7 @@ func (l Link) Tombstone() Link {
 
 // Target is what a visit needs of a link. Its fields are as in [Link].
 type Target struct {
-	Destination  string
+	Destination  string // as the Location header carries it, see [Location]
 	Host         string // of the destination, see [HostOf]
 	ExpiresAt    time.Time
 	ForwardQuery bool

@@ -36,9 +36,9 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	destination := target.Destination
 	if target.ForwardQuery {
-		destination = withQuery(destination, r.URL.RawQuery)
+		destination = shortener.Location(withQuery(destination, r.URL.RawQuery))
 	}
-	h["Location"] = []string{shortener.Location(destination)}
+	h["Location"] = []string{destination}
 	h["Cache-Control"] = noStore
 	h["Content-Length"] = noBody
 	if target.Limited && kind == shortener.Head {

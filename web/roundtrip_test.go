@@ -28,7 +28,7 @@ type acceptedDestination struct{ Name, Text, Stored, Location string }
 var everything = acceptedDestination{
 	Name:     "everything at once",
 	Text:     `https://bücher.example:8443/o'neil/a//b/../c%2Fd/%25ad/100%/%zz\"<b>&amp;&lt;/é☕?abc&my%20key=1&q=a%2Bb+c&d=&a.b= e  f#x#%23ß`,
-	Location: `https://xn--bcher-kva.example:8443/o'neil/a//b/../c%2Fd/%25ad/100%/%zz\"<b>&amp;&lt;/%C3%A9%E2%98%95?abc&my%20key=1&q=a%2Bb+c&d=&a.b= e  f#x#%23%C3%9F`,
+	Location: `https://xn--bcher-kva.example:8443/o'neil/a//b/../c%2Fd/%25ad/100%/%zz%5C%22%3Cb%3E&amp;&lt;/%C3%A9%E2%98%95?abc&my%20key=1&q=a%2Bb+c&d=&a.b=%20e%20%20f#x%23%23%C3%9F`,
 }
 
 // acceptedDestinations returns the rows with nothing left out.

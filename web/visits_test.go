@@ -79,11 +79,13 @@ func TestForwardQuery(t *testing.T) {
 		{"https://example.org/", "q=ä", "https://example.org/?q=%C3%A4"},
 		{"https://example.org/", "?", "https://example.org/??"},
 		{"https://example.org/#top", "a#b", "https://example.org/?a%23b#top"},
+		{"https://example.org/", "a=<x>\"{}|^`\\[]é%zz%", "https://example.org/?a=%3Cx%3E%22%7B%7D%7C%5E%60%5C%5B%5D%C3%A9%zz%"},
+		{"https://ü.example/a b?c d#e f", "<", "https://xn--tda.example/a%20b?c%20d&%3C#e%20f"},
 	} {
 		s := newSite(t, siteSetup{})
 		s.put(t, shortener.Link{Slug: "handed-on", Destination: row.destination, ForwardQuery: true})
 		s.put(t, shortener.Link{Slug: "left-off", Destination: row.destination})
-		for slug, want := range map[string]string{"handed-on": row.want, "left-off": row.destination} {
+		for slug, want := range map[string]string{"handed-on": row.want, "left-off": shortener.Location(row.destination)} {
 			w := s.do(call{method: "GET", target: "/" + slug + "?" + row.query})
 			if got := w.Header().Get("Location"); got != want {
 				t.Errorf("%s?%s, forwarding %s: %q, want %q", row.destination, row.query, slug, got, want)

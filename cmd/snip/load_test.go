@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,9 +79,16 @@ func (c *caller) ask(client, destination, chosen string) (status int, slug strin
 	return response.StatusCode, link.Slug, nil
 }
 
-// follow returns where a slug leads.
+// follow returns where a slug leads. A client would read the location, and Go's takes
+// no host with an escape.
 func (c *caller) follow(slug string) (string, error) {
-	response, err := c.http.Get(c.url + "/" + slug)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/"+slug, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := c.http.Transport.RoundTrip(request)
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ const (
 	// cacheSets of cacheWays links each bound how many are kept decoded.
 	cacheSets = 1 << 13
 	cacheWays = 4
-	// cacheDestination bounds the destinations that are kept, in bytes. With the
+	// cacheDestination bounds the locations that are kept, in bytes. With the
 	// sets it bounds the memory: 22 MiB at the very most, some 4 MiB as links
 	// usually are.
 	cacheDestination = 512
@@ -26,10 +26,10 @@ const (
 // visited is a link as the cache keeps it: in two pieces of memory, because the
 // collector follows each and its pauses are the longest that a visitor waits.
 type visited struct {
-	text      string // the slug, then the destination, then its host where that is not a part of it
+	text      string // the slug, then the location, then its host where that is not a part of it
 	slug      int    // bytes of it
 	host      [2]int // where the host stands in the text
-	end       int    // of the destination
+	end       int    // of the location
 	expiresAt int64  // as in a record
 
 	forwardQuery, limited, takenDown, deleted bool
@@ -94,7 +94,8 @@ func (c *cache) get(slug shortener.Slug) *visited {
 
 // put keeps the link if there is room or chance wants it.
 func (c *cache) put(t target, generation uint64) {
-	if len(t.Destination) > cacheDestination {
+	location := shortener.Location(t.Destination)
+	if len(location) > cacheDestination {
 		return
 	}
 	set := c.set(t.Slug)
@@ -103,21 +104,21 @@ func (c *cache) put(t target, generation uint64) {
 	}
 	for i := range set.ways {
 		old := set.ways[i].Load()
-		if (old == nil || old.generation != generation) && set.ways[i].CompareAndSwap(old, newVisited(t, generation)) {
+		if (old == nil || old.generation != generation) && set.ways[i].CompareAndSwap(old, newVisited(t, location, generation)) {
 			return
 		}
 	}
 	if i := rand.IntN(cacheWays * cacheChance); i < cacheWays {
-		set.ways[i].Store(newVisited(t, generation))
+		set.ways[i].Store(newVisited(t, location, generation))
 	}
 }
 
-func newVisited(t target, generation uint64) *visited {
-	text := t.Slug + t.Destination
+func newVisited(t target, location string, generation uint64) *visited {
+	text := t.Slug + location
 	end, host := len(text), shortener.HostOf(t.Destination)
-	at := strings.Index(t.Destination, host)
+	at := strings.Index(location, host)
 	if at < 0 { // it is written in another way there
-		at = len(t.Destination)
+		at = len(location)
 		text += host
 	}
 	at += len(t.Slug)

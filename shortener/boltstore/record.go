@@ -74,7 +74,7 @@ type target struct {
 
 func (t target) target() shortener.Target {
 	return shortener.Target{
-		Destination:  t.Destination,
+		Destination:  shortener.Location(t.Destination),
 		Host:         shortener.HostOf(t.Destination),
 		ExpiresAt:    instant(t.ExpiresAt),
 		ForwardQuery: t.ForwardQuery,
