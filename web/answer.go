@@ -20,7 +20,10 @@ var (
 	noStore = []string{"no-store"}
 	noSniff = []string{"nosniff"}
 	noBody  = []string{"0"}
+	noIndex = []string{"noindex"}
 )
+
+const robotsTag = "X-Robots-Tag"
 
 const (
 	mediaJSON    = "application/json"
@@ -31,13 +34,17 @@ const (
 
 // write sends a whole answer. Its length is always declared: an answer to an
 // unread body leaves before the handler has ended, when net/http would not know
-// it yet and fall back to chunks.
+// it yet and fall back to chunks. Search engines are to leave it out unless the handler
+// has set X-Robots-Tag.
 func write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", mediaType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
+	if _, said := h[robotsTag]; !said {
+		h[robotsTag] = noIndex
+	}
 	if mediaType == mediaHTML {
 		h.Set("Content-Security-Policy", pageCSP)
 		// Not no-referrer: then a form's Origin is "null", which looks like a

@@ -166,9 +166,9 @@ func (d *description) check(method, path string, a *answer) error {
 	return d.checkResponse(response.Value, method, a)
 }
 
-// undescribed are headers that are about the connection, or tell browsers how to
-// treat what they show.
-var undescribed = regexp.MustCompile("^(Connection|Content-Length|Content-Security-Policy|Content-Type|Date|Referrer-Policy|Vary|X-Content-Type-Options|Access-Control-.*)$")
+// undescribed are headers that are about the connection, or tell browsers and search
+// engines how to treat what they show.
+var undescribed = regexp.MustCompile("^(Connection|Content-Length|Content-Security-Policy|Content-Type|Date|Referrer-Policy|Vary|X-Content-Type-Options|X-Robots-Tag|Access-Control-.*)$")
 
 func (d *description) checkResponse(response *openapi3.Response, method string, a *answer) error {
 	known := make(map[string]bool)

@@ -41,6 +41,7 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
 	h["Location"] = []string{destination}
 	h["Cache-Control"] = noStore
 	h["Content-Length"] = noBody
+	h[robotsTag] = noIndex
 	if target.Limited && kind == shortener.Head {
 		delete(h, "Location") // where it leads is for those whose visit counts
 		w.WriteHeader(http.StatusOK)

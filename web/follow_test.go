@@ -78,6 +78,25 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
+// A redirect allocates its Location and the header's place for it, and nothing more.
+func TestFollowAllocates(t *testing.T) {
+	s := newSite(t, siteSetup{})
+	s.put(t, shortener.Link{Slug: "abcdefg", Destination: "https://example.org/some/where?x=1"})
+	bare := s.undescribed
+	r, err := http.NewRequest(http.MethodGet, "/abcdefg", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("User-Agent", firefox)
+	w := &discard{header: make(http.Header)}
+	if n := testing.AllocsPerRun(200, func() {
+		clear(w.header)
+		bare.ServeHTTP(w, r)
+	}); n > 2 || w.header.Get("X-Robots-Tag") != "noindex" {
+		t.Errorf("%v allocations, header %v", n, w.header)
+	}
+}
+
 func BenchmarkFollow(b *testing.B) {
 	s := newSite(b, siteSetup{})
 	s.put(b, shortener.Link{Slug: "abcdefg", Destination: "https://example.org/some/where?x=1"})

@@ -37,7 +37,7 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 	}
 	short, limited := s.short+string(link.Slug), hidesTarget(link)
 	wanted := negotiate(r.Header["Accept"])
-	if fetchesPreviews(r.Header) { // and takes anything, but reads tags of pages
+	if s.agents.visitorNamed(r.Header) == shortener.Fetcher { // and takes anything, but reads tags of pages
 		wanted = formatHTML
 	}
 	switch {
@@ -172,21 +172,6 @@ func pieces(address string) []piece {
 // the direction of what follows.
 func unseen(c rune) bool {
 	return c >= 0x80 && unicode.In(c, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// fetchers are what programs call themselves that fetch a link as soon as it is
-// posted, to show what is behind it. Crawlers of search engines are none, and
-// neither are the browsers inside the same companies' applications.
-var fetchers = []string{
-	"Slackbot", "Twitterbot", "facebookexternalhit", "Discordbot", "WhatsApp/", "TelegramBot", "LinkedInBot",
-	"SkypeUriPreview", "Mattermost-Bot/", "Cardyb", "Mastodon/",
-}
-
-var fetchersInLowerCase = strings.Split(strings.ToLower(strings.Join(fetchers, "\n")), "\n")
-
-func fetchesPreviews(h http.Header) bool {
-	lines := h["User-Agent"]
-	return len(lines) > 0 && containsAny(strings.ToLower(lines[0]), fetchersInLowerCase)
 }
 
 // reportURL is the contact's address for a report of one link.

@@ -10,28 +10,38 @@ import (
 	"snip/shortener"
 )
 
-// visitorOf tells what kind of visit a request is, as far as it shows. Whoever
-// wants to be taken for a person is.
+// visitorOf returns what kind of visit a request is, as far as it shows. A program that
+// calls itself a browser is taken for a person.
 func (a *agents) visitorOf(r *http.Request) shortener.Visitor {
 	switch {
 	case r.Method == http.MethodHead:
 		return shortener.Head
-	case strings.Contains(strings.Join(r.Header["Sec-Purpose"], " "), "prefetch"):
+	case loadsAhead(r.Header):
 		return shortener.Prefetch
 	}
-	lines := r.Header["User-Agent"]
-	if len(lines) == 0 {
-		return shortener.Person
-	}
-	return a.kindOf(lines[0])
+	return a.visitorNamed(r.Header)
 }
 
-// agents remembers what kinds of visitors send which User-Agent: to look for some
-// twenty words in each was measured to take as long as all the rest of a redirect,
-// and most visitors have one of a few. Its size is fixed.
+// loadsAhead reports whether a browser loads a page that nobody has asked for yet:
+// Sec-Purpose is in the Fetch Standard, and the others are what older browsers send.
+func loadsAhead(h http.Header) bool {
+	for _, name := range [...]string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} {
+		for _, line := range h[name] {
+			if containsAny(strings.ToLower(line), []string{"prefetch", "prerender", "preview"}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// agents remembers what kinds of visitors send which User-Agent: to look a new one up was
+// measured to take as long as a redirect, and most visitors have one of a few. Its size
+// is fixed.
 type agents struct {
-	seed  maphash.Seed
-	slots [1024]atomic.Pointer[agent]
+	crawlers crawlerList
+	seed     maphash.Seed
+	slots    [1024]atomic.Pointer[agent]
 }
 
 type agent struct {
@@ -39,23 +49,30 @@ type agent struct {
 	kind shortener.Visitor
 }
 
-func newAgents() *agents { return &agents{seed: maphash.MakeSeed()} }
+func newAgents() (*agents, error) {
+	crawlers, err := newCrawlerList()
+	return &agents{crawlers: crawlers, seed: maphash.MakeSeed()}, err
+}
 
-func (a *agents) kindOf(name string) shortener.Visitor {
+// visitorNamed returns the kind of visitor that User-Agent names.
+func (a *agents) visitorNamed(h http.Header) shortener.Visitor {
+	lines := h["User-Agent"]
+	if len(lines) == 0 {
+		return shortener.Person
+	}
+	name := lines[0][:min(len(lines[0]), agentLength)]
 	slot := &a.slots[maphash.String(a.seed, name)%uint64(len(a.slots))]
 	if known := slot.Load(); known != nil && known.name == name {
 		return known.kind
 	}
 	kind := shortener.Person
-	switch {
-	case containsAny(name, fetchers):
+	switch lower := strings.ToLower(name); {
+	case containsAny(lower, fetchers):
 		kind = shortener.Fetcher
-	case containsAny(strings.ToLower(name), crawlers):
+	case a.crawlers.has(lower):
 		kind = shortener.Crawler
 	}
-	if len(name) <= 512 { // longer ones would only take memory
-		slot.Store(&agent{strings.Clone(name), kind})
-	}
+	slot.Store(&agent{strings.Clone(name), kind})
 	return kind
 }
 
@@ -63,18 +80,27 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// crawlers are words with which programs name themselves.
-var crawlers = []string{"bot/", "bot;", "bot)", "robot", "bots", "crawl", "spider", "slurp", "curl/", "wget/", "python-requests", "go-http-client", "monitor", "headless"}
+// fetchers are what programs call themselves, in lower case, that fetch a link as soon as it
+// is posted, to show what is behind it. Crawlers of search engines are none, and
+// neither are the browsers inside the same companies' applications.
+var fetchers = []string{
+	"slackbot", "twitterbot", "facebookexternalhit", "meta-external", "discordbot", "whatsapp/", "telegrambot",
+	"linkedinbot", "mattermost-bot/", "cardyb", "mastodon/", "synapse", "nextcloud server crawler", "groupmebot",
+	"keybasebot", "redditbot", "pinterestbot", "vkshare", "kakaotalk-scrap", "steamchaturllookup", "iframely", "embedly",
+	"google-pagerenderer", "lemmy/", "misskey/", "summalybot", "pleroma", "akkoma", "friendica",
+	"preview", "unfurl", "onebox", "opengraph", // parts of many names, such as SkypeUriPreview and ZulipURLPreview
+}
 
 // referrerOf returns the host of the page that the visitor came from, in lower
-// case and without a port, or nothing where there is none that makes sense.
+// case and without a port, or the name of the application. It is empty where there is
+// none that makes sense.
 func referrerOf(h http.Header) string {
 	lines := h["Referer"]
 	if len(lines) != 1 {
 		return ""
 	}
 	scheme, rest, ok := strings.Cut(lines[0], "://")
-	if !ok || !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
+	if !ok || !slices.ContainsFunc(referrerSchemes, func(known string) bool { return strings.EqualFold(scheme, known) }) {
 		return ""
 	}
 	host := rest
@@ -92,6 +118,9 @@ func referrerOf(h http.Header) string {
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
+
+// referrerSchemes are those of pages, and of applications on Android and iOS.
+var referrerSchemes = []string{"https", "http", "android-app", "ios-app"}
 
 // notInHost reports whether no browser would send the character in a host.
 func notInHost(c rune) bool {

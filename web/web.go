@@ -108,6 +108,10 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	agents, err := newAgents()
+	if err != nil {
+		return nil, err
+	}
 	crossOrigin := http.NewCrossOriginProtection()
 	if err := crossOrigin.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
 		return nil, fmt.Errorf("public URL: %w", err)
@@ -141,7 +145,7 @@ func New(c Config) (http.Handler, error) {
 		crossOrigin:    crossOrigin,
 		corsOrigins:    listed,
 		faults:         newFaultLog(c.Log, c.Now),
-		agents:         newAgents(),
+		agents:         agents,
 	}
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.cors(s.router()))), nil
 }

@@ -3,23 +3,19 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"snip/shortener"
 )
 
-// robots keeps crawlers to the form: what links lead to is other people's. The
-// programs that fetch previews are let in, because they ask here too, and a link
-// that is posted should have its preview.
+// robots lets crawlers have pages and redirects: each says itself that it is not for
+// search engines, which is heeded only where it is read.
 func (s *server) robots(w http.ResponseWriter, r *http.Request) error {
-	var text strings.Builder
-	for _, name := range fetchers {
-		fmt.Fprintf(&text, "User-agent: %s\n", strings.TrimRight(name, "/"))
+	text := []byte("User-agent: *\n")
+	for _, path := range []string{apiRoot, "/*/qr.", "/healthz", "/readyz"} {
+		text = fmt.Appendf(text, "Disallow: %s%s\n", s.pages.frame.Prefix, path)
 	}
-	prefix := s.pages.frame.Prefix
-	fmt.Fprintf(&text, "Disallow:\n\nUser-agent: *\nAllow: %s/$\nDisallow: %s/\n", prefix, prefix)
-	write(w, r, http.StatusOK, mediaText, []byte(text.String()))
+	write(w, r, http.StatusOK, mediaText, text)
 	return nil
 }
 

@@ -2,31 +2,55 @@ package web
 
 import (
 	"net/http"
-	"strings"
+	"slices"
 	"testing"
 	"time"
+
+	"snip/shortener"
 )
 
 func TestRobots(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string]string{
-		"https://s.example":        "User-agent: *\nAllow: /$\nDisallow: /\n",
-		"https://s.example/to/go/": "User-agent: *\nAllow: /to/go/$\nDisallow: /to/go/\n",
+		"https://s.example":        "User-agent: *\nDisallow: /api/\nDisallow: /*/qr.\nDisallow: /healthz\nDisallow: /readyz\n",
+		"https://s.example/to/go/": "User-agent: *\nDisallow: /to/go/api/\nDisallow: /to/go/*/qr.\nDisallow: /to/go/healthz\nDisallow: /to/go/readyz\n",
 	} {
 		s := newSite(t, siteSetup{public: public})
 		w := s.do(call{method: "GET", target: "/robots.txt"})
-		fetchers, others, _ := strings.Cut(w.Body.String(), "\n\n")
-		if w.Code != 200 || w.Header().Get("Content-Type") != mediaText || others != want {
+		if w.Code != 200 || w.Header().Get("Content-Type") != mediaText || w.Body.String() != want {
 			t.Errorf("%s: %d %q", public, w.Code, w.Body)
 		}
-		if !strings.HasPrefix(fetchers, "User-agent: Slackbot\nUser-agent: Twitterbot\n") || !strings.HasSuffix(fetchers, "\nDisallow:") {
-			t.Errorf("fetchers of previews: %q", fetchers)
-		}
-		for line := range strings.SplitSeq(fetchers, "\n") {
-			if strings.HasSuffix(line, "/") { // a product's name, without a version
-				t.Errorf("%q", line)
+	}
+}
+
+// Every answer is kept out of search engines but the form, which people look for, also
+// those that robots.txt lets crawlers have: only then they can heed that.
+func TestNotForSearchEngines(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	s.put(t, shortener.Link{Slug: "abc", Destination: "https://example.org/"})
+	s.put(t, shortener.Link{Slug: "few", Destination: "https://example.org/", MaxVisits: 2})
+	s.put(t, shortener.Link{Slug: "old", Destination: "https://example.org/", ExpiresAt: s.time.now()})
+	for target, status := range map[string]int{
+		"/abc": 302, "/abc+": 200, "/few+": 200, "/old": 410, "/old+": 410, "/none": 404, "/-/manage": 200, "/abc/qr.svg": 200, "/abc/qr.png": 200,
+		"/api/links": 405, "/api/quota": 200, "/api/links/abc": 401,
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			w := s.do(call{method: method, target: target, header: map[string]string{"Accept": "text/html"}})
+			if got := w.Header()["X-Robots-Tag"]; w.Code != status || !slices.Equal(got, []string{"noindex"}) {
+				t.Errorf("%s %s: %d, X-Robots-Tag %q", method, target, w.Code, got)
 			}
 		}
+	}
+	for _, agent := range []string{"", slackbot} {
+		w := s.do(call{method: "GET", target: "/few", header: map[string]string{"User-Agent": agent}})
+		if got := w.Header()["X-Robots-Tag"]; !slices.Equal(got, []string{"noindex"}) {
+			t.Errorf("a link whose visits are limited for %q: %d, X-Robots-Tag %q", agent, w.Code, got)
+		}
+	}
+	home := s.do(call{method: "GET", target: "/", header: map[string]string{"Accept": "text/html"}})
+	if got := home.Header().Values("X-Robots-Tag"); home.Code != 200 || len(got) > 0 {
+		t.Errorf("the form: %d, X-Robots-Tag %q", home.Code, got)
 	}
 }
 
