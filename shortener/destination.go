@@ -22,9 +22,9 @@ type Destinations struct {
 }
 
 // NewDestinations returns the rules of the service whose short links start with
-// public. Whatever leads back below public is refused, and so are literal private
-// and loopback addresses unless allowPrivate is set. The error says what is wrong
-// with public: its scheme, its host or its port.
+// public. Whatever leads back below public is refused, and so are private and other
+// special addresses and local names unless allowPrivate is set. The error says what
+// is wrong with public: its scheme, its host or its port.
 func NewDestinations(public *url.URL, allowPrivate bool) (Destinations, error) {
 	own, err := newSite(public)
 	if err != nil {

@@ -152,8 +152,8 @@ func hostOf(destination string) (host, error) {
 	return parseHost(p.host)
 }
 
-// isPrivate reports whether a destination that Parse accepted leads to a literal
-// private or loopback address.
+// isPrivate reports whether a destination that Parse accepted leads to a private or
+// special address, or has a local name.
 func isPrivate(destination string) bool {
 	h, err := hostOf(destination)
 	return err == nil && h.private()

@@ -43,7 +43,7 @@ func TestParseBlocksOwnHost(t *testing.T) {
 		{"port of https", inner, "https://s.example:443/abc", true},
 		{"another port", inner, "http://s.example:8081/abc", false},
 		{"host below", plain, "https://www.s.example/abc", false},
-		{"host above", plain, "https://example/abc", false},
+		{"host above", "https://a.s.example", "https://s.example/abc", false},
 		{"own host in the path", plain, "https://example.org/https://s.example/", false},
 
 		{"typed international", idn, "https://MÜNCHEN.example/abc", true},
@@ -57,10 +57,10 @@ func TestParseBlocksOwnHost(t *testing.T) {
 		{"address in hexadecimal and octal", v4, "http://0xC0.0.01001/abc", true},
 		{"address mapped to IPv6", v4, "http://[::ffff:c000:201]/abc", true},
 		{"address behind NAT64", v4, "http://[64:ff9b::192.0.2.1]/abc", true},
-		{"other address", v4, "http://192.0.2.2/abc", false},
+		{"other address", v4, "http://8.8.8.8/abc", false},
 		{"name instead of an address", v4, "http://example.org/abc", false},
 		{"IPv6 address in full", v6, "http://[2001:DB8:0:0::0001]:8080/abc", true},
-		{"IPv6 address, other port", v6, "http://[2001:db8::1]:8081/abc", false},
+		{"IPv6 address, other port", "http://[2606:4700::1111]:8080", "http://[2606:4700::1111]:8081/abc", false},
 
 		{"at the prefix", prefix, "https://s.example/go/to", true},
 		{"below the prefix", prefix, "https://s.example/go/to/abc?x#y", true},
@@ -116,14 +116,18 @@ func TestParseBlocksPrivate(t *testing.T) {
 		"http://[64:ff9b::10.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[64:ff9b:1::1]/", "http://[2002:7f00:1::]/", "http://[2002:c0a8:101::1]/",
 		"http://[fc00::1]/", "http://[fdff::1]/", "http://[fe80::1]/", "http://[febf::1]/", "http://[fec0::1]/", "http://[ff02::1]/",
 		"http://localhost/", "http://LocalHost:3000/x", "http://localhost./", "http://a.b.localhost/", "foo.localhost/x",
-		"http://ｌocalhost/", "http://localhost.localdomain/",
+		"http://ｌocalhost/", "http://localhost.localdomain/", "http://localhost6.localdomain6/",
+		"http://ip6-localhost/", "http://ip6-loopback./", "http://IP6-AllNodes/", "https://intranet/wiki", "http://notlocalhost/", "http://日本/",
+		"https://printer.local/", "http://host.docker.internal:8080/", "http://nas.home.arpa/", "http://home.arpa/", "http://a.service.arpa/",
+		"http://resolver.arpa/", "http://ipv4only.arpa/", "http://router.lan/", "http://wiki.corp/", "http://a.intranet/", "http://x.home./", "printer.local/x",
 	}
 	public := []string{
 		"http://126.255.255.255/", "http://128.0.0.1/", "http://1.0.0.0/", "http://9.255.255.255/", "http://11.0.0.0/",
 		"http://172.15.255.255/", "http://172.32.0.0/", "http://192.167.255.255/", "http://192.169.0.0/", "http://169.253.0.1/",
 		"http://100.63.255.255/", "http://100.128.0.0/", "http://223.255.255.255/",
-		"http://[2001:db8::1]/", "http://[::ffff:192.0.2.1]/", "http://[64:ff9b::192.0.2.1]/", "http://[fbff::1]/",
-		"http://localhost.example/", "http://notlocalhost/", "http://127.0.0.1.example/", "http://example.org/?u=http://127.0.0.1/",
+		"http://[::ffff:8.8.8.8]/", "http://[64:ff9b::8.8.8.8]/", "http://[fbff::1]/",
+		"http://localhost.example/", "http://localhost.org/", "http://127.0.0.1.example/", "http://example.org/?u=http://127.0.0.1/",
+		"http://notlocal.example/", "http://mylocal.net/", "http://local.example.org/", "http://internal.example.org/", "http://arpa.org/",
 	}
 	strict, lenient := rules(t, "https://s.example", false), rules(t, "https://s.example", true)
 	for _, text := range blocked {

@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"snip/shortener"
 )
 
 // TestBrowserLists makes links at once, with Chromium.
@@ -61,7 +63,7 @@ func (v *tab) wantRows(destinations ...string) [][3]string {
 		if row[0] != destinations[i] {
 			v.t.Errorf("row %d leads to %q, want %q", i, row[0], destinations[i])
 		}
-		v.wantVisit(row[1], http.StatusFound, destinations[i])
+		v.wantVisit(row[1], http.StatusFound, shortener.Location(destinations[i]))
 	}
 	return rows
 }

@@ -74,7 +74,7 @@ type commandLine struct {
 	PublicURL  string   `group:"web" name:"public-url" default:"http://localhost:8080" help:"What short links begin with; a path prefix is allowed. It is never taken from a request."`
 	Contact    string   `group:"web" placeholder:"ADDRESS" help:"Mail address or URL for reports, shown to visitors. Without it the mention is left out."`
 	Redirect   string   `group:"web" name:"redirect-status" default:"302" help:"Status of a redirect: 301, 302, 307 or 308. Browsers keep 301 and 308 for good."`
-	Private    switched `group:"web" name:"allow-private-destinations" help:"Allow links to literal private and loopback addresses and to localhost."`
+	Private    switched `group:"web" name:"allow-private-destinations" help:"Allow links to private and other special addresses, localhost, and names of private networks."`
 	Proxies    string   `group:"web" name:"trusted-proxies" placeholder:"NETWORKS" help:"Reverse proxies whose word on the client's address counts: addresses or CIDR networks, separated by commas."`
 	ProxyField string   `group:"web" name:"client-ip-header" default:"X-Forwarded-For" help:"Header in which those proxies list the addresses they were called from."`
 	CORS       string   `group:"web" name:"cors-origins" placeholder:"ORIGINS" help:"Sites whose pages may use the API, such as https://app.example, separated by commas. Without it none may."`
