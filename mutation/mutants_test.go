@@ -53,6 +53,54 @@ func hasTest(t *testing.T, folder, test string) bool {
 	return false
 }
 
+// TestCaughtLeavesNothing breaks a rule that a property test notices. rapid must not
+// record the failure next to the test, where it would be taken for one of the program.
+func TestCaughtLeavesNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    readFile(t, "../go.mod"),
+		"go.sum":    readFile(t, "../go.sum"),
+		"double.go": "package double\n\nfunc double(n int) int { return n + n }\n",
+		"double_test.go": `package double
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestDouble(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		if n := rapid.Int().Draw(r, "n"); double(n) != 2*n {
+			r.Fatal(n)
+		}
+	})
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := mutant{file: "double.go", from: "n + n", to: "n * n", test: "TestDouble"}
+	if caught, err := m.caught(root); !caught || err != nil {
+		t.Fatalf("noticed: %t, %v", caught, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "testdata")); !os.IsNotExist(err) {
+		t.Errorf("the run left a testdata folder: %v", err)
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestEditMustFitOnce(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
