@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
 	"time"
+
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
 
 	"snip/shortener"
 	"snip/static"
@@ -22,8 +27,9 @@ type asset struct {
 	content   []byte
 }
 
-// loadAssets reads every file once. Its media types are written down here and
-// not asked of package mime, which lets the machine's own tables overrule it.
+// loadAssets reads every file once, and takes out of scripts and style sheets what
+// only their readers need. Its media types are written down here and not asked of
+// package mime, which lets the machine's own tables overrule it.
 func loadAssets() (map[string]asset, error) {
 	types := map[string]string{
 		".css": "text/css; charset=utf-8",
@@ -32,6 +38,9 @@ func loadAssets() (map[string]asset, error) {
 		".png": "image/png",
 		".ico": "image/vnd.microsoft.icon",
 	}
+	minifier := minify.New()
+	minifier.Add("text/css", &css.Minifier{})
+	minifier.Add("text/javascript", &js.Minifier{KeepVarNames: true}) // scripts share theirs
 	assets := make(map[string]asset)
 	err := fs.WalkDir(static.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -44,6 +53,10 @@ func loadAssets() (map[string]asset, error) {
 		content, err := static.Files.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		kind, _, _ := strings.Cut(mediaType, ";")
+		if content, err = minifier.Bytes(kind, content); err != nil && !errors.Is(err, minify.ErrNotExist) {
+			return fmt.Errorf("static file %s: %w", name, err)
 		}
 		sum := sha256.Sum256(content)
 		assets[name] = asset{mediaType: mediaType, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, content: content}
