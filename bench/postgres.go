@@ -171,11 +171,7 @@ func postgresPrograms() string {
 // startPostgres starts a server with the settings that PostgreSQL comes with, but for
 // what is told below. It flushes as it does by itself.
 func (b *bench) startPostgres(ctx context.Context, bin string) (*database, error) {
-	dir := filepath.Join(b.dir, "postgres")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, err
-	}
-	as, err := unprivileged(b.dir, dir)
+	dir, as, err := b.postgresFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -220,22 +216,49 @@ func (b *bench) startPostgres(ctx context.Context, bin string) (*database, error
 	}
 }
 
-// unprivileged makes a folder another user's, who may get to it by the one above, and
-// returns how to run as that user: PostgreSQL refuses to run as root.
-func unprivileged(above, dir string) (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
+// postgresFolder makes a folder for PostgreSQL's data and says how to run as the user
+// that it belongs to: PostgreSQL refuses to run as root.
+func (b *bench) postgresFolder() (string, *syscall.Credential, error) {
+	above := b.dir
+	if os.Getuid() == 0 && !open(filepath.Dir(above)) {
+		var err error
+		if above, err = os.MkdirTemp("/var/tmp", "bench-"); err != nil {
+			return "", nil, err
+		}
+		b.remove = append(b.remove, above)
+		if _, err := fileSystem(above); err != nil {
+			return "", nil, fmt.Errorf("PostgreSQL's user may not enter %s, and %w", filepath.Dir(b.dir), err)
+		}
+	}
+	dir := filepath.Join(above, "postgres")
+	if err := os.Mkdir(dir, 0o755); err != nil || os.Getuid() != 0 {
+		return dir, nil, err
 	}
 	account, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	uid, uidErr := strconv.Atoi(account.Uid)
 	gid, gidErr := strconv.Atoi(account.Gid)
 	if err := errors.Join(uidErr, gidErr, os.Chown(dir, uid, gid), os.Chmod(above, 0o711)); err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	return dir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// open reports whether every user may enter a folder, and so each one above it.
+func open(dir string) bool {
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return true
+		}
+		dir = above
+	}
 }
 
 func freePort() (string, error) {

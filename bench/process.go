@@ -108,6 +108,20 @@ func (s *server) spent() (spent, error) {
 	return spent{cpu: time.Duration(numbers[1]+numbers[2]) * 10 * time.Millisecond, disk: numbers[0]}, nil
 }
 
+// written returns how many bytes the process has written to disks, by proc_pid_io(5).
+func (s *server) written() (int64, error) {
+	io, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("the server has ended: %w", err)
+	}
+	for line := range strings.Lines(string(io)) {
+		if bytes, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			return strconv.ParseInt(strings.TrimSpace(bytes), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("no write_bytes in %q", io)
+}
+
 // kill ends the process without warning.
 func (s *server) kill() {
 	s.cmd.Process.Kill() // an error means that it has ended already

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"snip/quota"
+	"snip/shortener/boltstore"
 )
 
 // refusals measures how fast snip says no, to a client that is too fast and to
@@ -28,7 +32,7 @@ func (b *bench) refusals(ctx context.Context, t *table) error {
 		return err
 	}
 	for _, r := range []*refusing{throttled, full} {
-		if err := r.check(ctx); err != nil {
+		if err := r.check(); err != nil {
 			return err
 		}
 	}
@@ -39,7 +43,7 @@ func (b *bench) refusals(ctx context.Context, t *table) error {
 	}
 	t.target("refusals by the throttle to bare net/http", cells[1].rate.over(cells[0].rate), 0.9)
 	t.target("refusals by the quota to bare net/http", cells[3].rate.over(cells[2].rate), 0.8)
-	t.note("refusals: no link was made, and neither the size nor the time of a data file has changed")
+	t.note("refusals: no link was made and no counter has changed, as read from the files afterwards")
 	return nil
 }
 
@@ -48,7 +52,8 @@ func (b *bench) refusals(ctx context.Context, t *table) error {
 type refusing struct {
 	snip, bare *server
 	file       string
-	before     os.FileInfo
+	begun      time.Time
+	written    int64 // bytes that snip had written before
 }
 
 func (b *bench) startRefusing(ctx context.Context, store string, settings ...string) (_ *refusing, err error) {
@@ -75,7 +80,8 @@ func (b *bench) startRefusing(ctx context.Context, store string, settings ...str
 	if r.bare, err = b.startBare(ctx, second, http.MethodPost, "/api/links"); err != nil {
 		return nil, err
 	}
-	r.before, err = os.Stat(r.file)
+	r.begun = time.Now()
+	r.written, err = r.snip.written()
 	return r, err
 }
 
@@ -86,20 +92,36 @@ func (r *refusing) cells(b *bench, layer string) []*cell {
 	}
 }
 
-// check fails unless the first link is the only one and the file is as it was.
-func (r *refusing) check(ctx context.Context) error {
-	after, err := os.Stat(r.file)
+// writtenEachMinute bounds what snip may write while it refuses everything: once a
+// minute it adds its refusals to the history of the day.
+const writtenEachMinute = 256 << 10
+
+// check stops the server and fails unless the first link is the only one, every
+// counter is 1, and next to nothing was written.
+func (r *refusing) check() error {
+	written, err := r.snip.written()
 	if err != nil {
 		return err
 	}
-	if after.Size() != r.before.Size() || !after.ModTime().Equal(r.before.ModTime()) {
-		return fmt.Errorf("%s was written while everything was refused", r.file)
+	minutes := int64(time.Since(r.begun)/time.Minute) + 1
+	if wrote := written - r.written; wrote > minutes*writtenEachMinute {
+		return fmt.Errorf("%s: %d bytes were written while everything was refused", r.file, wrote)
 	}
-	used, err := r.snip.used(ctx)
-	if err == nil && used != 1 {
-		err = fmt.Errorf("%d links are counted where 1 was made", used)
+	r.snip.kill()
+	found, err := boltstore.Check(r.file)
+	if err != nil {
+		return err
 	}
-	return err
+	if found.Links != 1 || len(found.Problems) > 0 {
+		return fmt.Errorf("%s: %d links where 1 was made; problems: %q", r.file, found.Links, found.Problems)
+	}
+	want := map[quota.Level]int64{quota.LevelService: 1, quota.LevelNetwork: 1, quota.LevelClient: 1}
+	for _, day := range found.Days {
+		if !maps.Equal(day.Used, want) {
+			return fmt.Errorf("%s: the counters are %v where 1 link was made", r.file, day.Used)
+		}
+	}
+	return nil
 }
 
 func (r *refusing) kill() {

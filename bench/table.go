@@ -47,9 +47,8 @@ func whole(v float64) string {
 
 func hundredths(v float64) string { return fmt.Sprintf("%.2f", v) }
 
-// table is what a run prints.
+// table is what a series prints.
 type table struct {
-	heading string
 	rows    []string // columns are separated by tabs
 	notes   []string
 	targets []string
@@ -118,7 +117,6 @@ func (t *table) print(w io.Writer) error {
 	if err := columns.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprint(w, t.heading)
 	for line := range strings.Lines(aligned.String()) {
 		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
 	}
