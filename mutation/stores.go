@@ -10,6 +10,7 @@ func stores() []mutant {
 		cache    = "shortener/boltstore/cache.go"
 		manage   = "shortener/boltstore/manage.go"
 		today    = "shortener/boltstore/today.go"
+		acts     = "shortener/boltstore/operator.go"
 
 		numbering = "shortener/boltstore/numbering.go"
 		memory    = "shortener/memstore/memstore.go"
@@ -39,14 +40,14 @@ func stores() []mutant {
 			from: "if c.Day > newest {", to: "if c.Day != newest {"},
 		{fault: "a clock far behind is accepted without being asked", file: store, test: "TestAcceptClock",
 			from: "\tif err != nil {\n\t\treturn \"\", err\n\t}\n\treturn newest, quota.CheckClock(day, newest)", to: "\treturn newest, err"},
-		{fault: "accepting a clock forgets the newest day although the clock is right", file: store, test: "TestAcceptClock",
-			from: "if !errors.Is(err, quota.ErrClock) {", to: "if err != nil && !errors.Is(err, quota.ErrClock) {"},
+		{fault: "accepting a clock forgets the newest day although the clock is right", file: acts, test: "TestStore/an_accepted_clock_is_in_the_audit_log",
+			from: "case errors.Is(err, quota.ErrClock):", to: "case err == nil || errors.Is(err, quota.ErrClock):"},
 		{fault: "a day whose secret is gone is given a new one", file: store, test: "TestCannotCount",
 			from: "if day == newest {", to: "if day == newest && false {"},
 		{fault: "the second of two who make a secret replaces the first's", file: store, test: "TestStore/a_secret_is_made_once",
 			from: "if !errors.Is(err, boltquota.ErrNoPeriod) {\n\t\t\treturn err // another", to: "if false {\n\t\t\treturn err // another"},
 		{fault: "half an operation is kept when a put fails", file: store, test: "TestNeighbours/a_link_that_cannot_be_put_fails_all",
-			from: "return torn(fmt.Errorf(\"put link: %w\", err))", to: "return fmt.Errorf(\"put link: %w\", err)"},
+			from: "c.Links[i], records[i]); err != nil {\n\t\t\treturn torn(err)", to: "c.Links[i], records[i]); err != nil {\n\t\t\treturn err"},
 		{fault: "a counter that cannot be read is not unavailable", file: store, test: "TestCannotCount",
 			from: "errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {\n\t\terr", to: "false {\n\t\terr"},
 
@@ -100,8 +101,12 @@ func stores() []mutant {
 			from: "if link, visited, err = s.visitable(tx, slug); err != nil {", to: "if link, visited, err = s.visitable(tx, slug); err != nil && err != shortener.ErrGone {"},
 		{fault: "a share of the budget is told each time", file: "shortener/boltstore/notices.go", test: "TestStore/a_share_of_the_budget_is_told_once",
 			from: "if outbox.Get([]byte(n.ID)) != nil {", to: "if false {"},
-		{fault: "an act that is refused changes something", file: "shortener/boltstore/operator.go", test: "TestStore/what_operators_set_comes_and_goes",
+		{fault: "an act that is refused changes something", file: acts, test: "TestStore/what_operators_set_comes_and_goes",
 			from: "case c.Verb == shortener.AddEntry && there:", to: "case false && there:"},
+		{fault: "an act is done although what it is based on was changed", file: acts, test: "TestStore/an_act_is_done_in_view_of_what_it_is_based_on",
+			from: "if found := find(e); found == nil || string(found) != e.Value {", to: "if found := find(e); found == nil {"},
+		{fault: "a link that was changed since it was chosen is deleted", file: acts, test: "TestStore/links_that_are_no_longer_meant_are_left_alone",
+			from: "if act.Means(before) {", to: "if !before.Deleted {"},
 		{fault: "a link that was taken down can be changed", file: manage, test: "TestStore/a_link_that_is_taken_down_cannot_be_changed",
 			from: "if err == nil && link.TakenDown != \"\" {", to: "if false {"},
 		{fault: "a deleted slug is given to another", file: manage, test: "TestStore/a_deleted_link_stays_deleted",

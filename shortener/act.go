@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,18 +107,28 @@ const maxNote = 500
 
 // act does one act at a time and takes what has become of it into memory, also
 // when its outcome is unknown.
-func (s *Service) act(ctx context.Context, a Act) error {
+func (s *Service) act(ctx context.Context, a Act) (Done, error) {
 	s.acting.Lock()
 	defer s.acting.Unlock()
-	if utf8.RuneCountInString(a.Line.Note) > maxNote || !utf8.ValidString(a.Line.Note) || strings.ContainsFunc(a.Line.Note, unicode.IsControl) {
-		return fmt.Errorf("%w: a note must have at most %d characters, in UTF-8, and be one line", ErrInvalidSelection, maxNote)
+	if note := a.Line.Note; utf8.RuneCountInString(note) > maxNote || !utf8.ValidString(note) || strings.ContainsFunc(note, unicode.IsControl) {
+		return Done{}, fmt.Errorf("%w: a note must have at most %d characters, in UTF-8, and be one line",
+			ErrInvalidSelection, maxNote)
 	}
 	a.Line.At = s.instant()
-	err := s.store.Act(ctx, a)
-	if err = cmp.Or(err, s.loadOperatorSet(context.WithoutCancel(ctx))); errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {
-		return err
+	done, err := s.store.Act(ctx, a)
+	err = cmp.Or(err, s.loadOperatorSet(context.WithoutCancel(ctx)))
+	for _, known := range []error{ErrEntryExists, ErrNoEntry, ErrChanged} {
+		if errors.Is(err, known) {
+			return Done{}, err
+		}
 	}
-	return refusalOf(err)
+	return done, refusalOf(err)
+}
+
+// Record writes a line into the audit log about what changes nothing, such as an export.
+func (s *Service) Record(ctx context.Context, action, target string) error {
+	_, err := s.act(ctx, Act{Line: AuditLine{Action: action, Target: target}})
+	return err
 }
 
 // Audit returns up to n lines of the log of what operators did, the latest first,
@@ -132,9 +143,33 @@ func (s *Service) Audit(ctx context.Context, before uint64, n int) ([]AuditLine,
 // the clock needed no such word.
 func (s *Service) AcceptClock(ctx context.Context) (forgotten string, err error) {
 	day := quota.DayOf(s.instant()).Label
-	forgotten, err = s.store.AcceptClock(ctx, day)
-	if err != nil || forgotten == "" {
-		return "", refusalOf(err)
-	}
-	return forgotten, s.act(ctx, Act{Line: AuditLine{Action: "accept clock", Target: day, Note: "although " + forgotten + " was counted"}})
+	done, err := s.act(ctx, Act{Line: AuditLine{Action: "accept clock", Target: day}, AcceptClock: day})
+	return done.Forgotten, err
 }
+
+// basedOn does an act that is based on an entry, again when the entry was changed
+// meanwhile: act returns what is to be done in view of the entry as it is now, or why
+// that is no longer what the operator means.
+func (s *Service) basedOn(ctx context.Context, kind EntryKind, name string, act func(Entry) (Act, error)) error {
+	for try := 1; ; try++ {
+		entries, err := s.store.Entries(ctx, kind)
+		if err != nil {
+			return refusalOf(err)
+		}
+		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+		if i < 0 {
+			return ErrNoEntry
+		}
+		a, err := act(entries[i])
+		if err != nil {
+			return err
+		}
+		a.If = append(a.If, entries[i])
+		if _, err = s.act(ctx, a); !errors.Is(err, ErrChanged) || try == triesOfAct {
+			return err
+		}
+	}
+}
+
+// triesOfAct bounds how often an act is tried while others change what it is based on.
+const triesOfAct = 5

@@ -61,7 +61,7 @@ func (s *Service) RemoveBlock(ctx context.Context, host, note string) error {
 }
 
 func (s *Service) changeBlock(ctx context.Context, action string, b Block, change EntryChange) error {
-	err := s.act(ctx, Act{Line: AuditLine{Action: action, Target: b.Host, Note: b.Note}, Entries: []EntryChange{change}})
+	_, err := s.act(ctx, Act{Line: AuditLine{Action: action, Target: b.Host, Note: b.Note}, Entries: []EntryChange{change}})
 	if errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {
 		return fmt.Errorf("block of %s %w", b.Host, err)
 	}

@@ -238,7 +238,7 @@ func TestImportsAreNotChecked(t *testing.T) {
 	f := newChecked(t, checkedSetup{})
 	f.server.Set(webrisktest.Dangerous(f.clock.read().Add(time.Hour)))
 	old := shortener.Link{Slug: "old-1", Destination: "https://old.example/", CreatedAt: f.clock.read()}
-	if refused, err := f.Import(t.Context(), []shortener.Managed{{Link: old}}); err != nil || refused[0] != nil {
+	if refused, err := f.Import(t.Context(), []shortener.Managed{{Link: old}}, 0); err != nil || refused[0] != nil {
 		t.Errorf("%v, %v", refused, err)
 	}
 	f.wantAsked(t, 0)

@@ -32,7 +32,7 @@ func TestTakenSlugCostsNoCall(t *testing.T) {
 	f := newChecked(t, checkedSetup{policy: quota.Policy{Client: 60, Network: 200, Service: 1000}})
 	old := shortener.Link{Slug: "taken-1", Destination: "https://old.example/", CreatedAt: f.clock.read()}
 	gone := shortener.Link{Slug: "taken-2", CreatedAt: f.clock.read(), Deleted: true}
-	if refused, err := f.Import(t.Context(), []shortener.Managed{{Link: old}, {Link: gone}}); err != nil || refused[0] != nil || refused[1] != nil {
+	if refused, err := f.Import(t.Context(), []shortener.Managed{{Link: old}, {Link: gone}}, 0); err != nil || refused[0] != nil || refused[1] != nil {
 		t.Fatal(refused, err)
 	}
 	for _, slug := range []string{"taken-1", "taken-2"} {

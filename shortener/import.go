@@ -34,31 +34,39 @@ func (s *Service) Export(ctx context.Context, mark string, n int) (links []Manag
 // are charged to nobody and to no day. It says of each why it was not stored: an
 // [*InvalidError] or [*ImportError] where a new link would be refused too, or where something of it
 // could not be kept as it is; [ErrPresent], so that an import may be repeated; or
-// [ErrSlugTaken]. The other error is the store's, which has then stored none, or
-// whatever it reports as there already the next time.
-func (s *Service) Import(ctx context.Context, links []Managed) ([]error, error) {
+// [ErrSlugTaken]. The audit log has a line with the numbers, in the same commit, also
+// where no link was stored; unreadable is how many were refused before. The other
+// error is the store's, which has then stored none, or whatever it reports as there
+// already the next time.
+func (s *Service) Import(ctx context.Context, links []Managed, unreadable int) ([]error, error) {
 	said := make([]error, len(links))
 	for i, m := range links {
 		said[i] = s.importable(m)
 	}
 	for {
-		c, err := s.newcomers(ctx, links, said)
-		if err != nil || len(c.Links) == 0 {
+		fresh, err := s.newcomers(ctx, links, said)
+		if err != nil {
 			return said, err
 		}
-		err = s.store.Create(ctx, c)
+		present := 0
+		for _, err := range said {
+			if errors.Is(err, ErrPresent) {
+				present++
+			}
+		}
+		note := fmt.Sprintf("present %d, refused %d", present, len(links)-len(fresh)-present+unreadable)
+		_, err = s.act(ctx, Act{Line: AuditLine{Action: "import", Note: note}, Import: fresh})
 		if !errors.Is(err, ErrSlugTaken) {
-			return said, refusalOf(err)
+			return said, err
 		}
 		// Since the look somebody took one of these slugs: the next look finds it.
 	}
 }
 
-// newcomers returns the creation of the links that are not there, and says of the
-// others why they are left out.
-func (s *Service) newcomers(ctx context.Context, links []Managed, said []error) (Creation, error) {
-	c := Creation{Visited: map[Slug]int64{}, Visits: map[Slug]Visits{}}
-	wanted := map[Slug]Link{} // in this creation
+// newcomers returns the links that are not there, and says of the others why they are
+// left out.
+func (s *Service) newcomers(ctx context.Context, links []Managed, said []error) (fresh []Managed, err error) {
+	wanted := map[Slug]Link{} // of the fresh ones
 	for i, m := range links {
 		if said[i] != nil {
 			continue
@@ -66,19 +74,14 @@ func (s *Service) newcomers(ctx context.Context, links []Managed, said []error) 
 		link := m.Link
 		there, again := wanted[link.Slug]
 		if !again {
-			var err error
-			if there, err = s.store.Get(ctx, link.Slug); err != nil && !errors.Is(err, ErrNotFound) {
-				return Creation{}, refusalOf(err)
-			} else if err != nil {
+			there, err = s.store.Get(ctx, link.Slug)
+			if errors.Is(err, ErrNotFound) {
 				wanted[link.Slug] = link
-				c.Links = append(c.Links, link)
-				if m.Visited > 0 {
-					c.Visited[link.Slug] = m.Visited
-				}
-				if m.Visits.Any() {
-					c.Visits[link.Slug] = m.Visits
-				}
+				fresh = append(fresh, m)
 				continue
+			}
+			if err != nil {
+				return nil, refusalOf(err)
 			}
 		}
 		there.Day = "" // which pays for the link is not part of it
@@ -86,7 +89,7 @@ func (s *Service) newcomers(ctx context.Context, links []Managed, said []error) 
 			said[i] = ErrPresent
 		}
 	}
-	return c, nil
+	return fresh, nil
 }
 
 // importable returns why a link cannot be imported as it is.

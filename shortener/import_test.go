@@ -82,7 +82,7 @@ func TestImportRules(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t, standard)
 			m := imported("the-link", row.change)
-			said, err := s.Import(t.Context(), []shortener.Managed{imported("before", nil), m, imported("behind", nil)})
+			said, err := s.Import(t.Context(), []shortener.Managed{imported("before", nil), m, imported("behind", nil)}, 0)
 			if err != nil || len(said) != 3 || said[0] != nil || said[2] != nil {
 				t.Fatalf("%v, %v", said, err)
 			}
@@ -113,7 +113,7 @@ func TestImportAgain(t *testing.T) {
 	rows := []shortener.Managed{imported("one", nil), imported("two", nil), imported("one", nil), imported("one", func(m *shortener.Managed) { m.Link.ForwardQuery = true })}
 	want := func(wanted ...error) {
 		t.Helper()
-		said, err := s.Import(t.Context(), rows)
+		said, err := s.Import(t.Context(), rows, 0)
 		if err != nil || len(said) != len(wanted) {
 			t.Fatalf("%v, %v", said, err)
 		}
@@ -138,21 +138,21 @@ func TestImportAgain(t *testing.T) {
 	want(shortener.ErrPresent)
 }
 
-// thief takes a slug of the first creation just before it is stored.
+// thief takes a slug of the first import just before it is stored.
 type thief struct {
 	shortener.Store
 	done bool
 }
 
-func (s *thief) Create(ctx context.Context, c shortener.Creation) error {
+func (s *thief) Act(ctx context.Context, act shortener.Act) (shortener.Done, error) {
 	if !s.done {
 		s.done = true
-		link := shortener.Link{Slug: c.Links[0].Slug, Destination: "https://example.org/other", CreatedAt: noon}
-		if err := s.Store.Create(ctx, shortener.Creation{Links: []shortener.Link{link}}); err != nil {
-			return err
+		link := shortener.Link{Slug: act.Import[0].Link.Slug, Destination: "https://example.org/other", CreatedAt: noon}
+		if err := s.Store.Create(ctx, shortener.Creation{Day: "2026-11-29", Links: []shortener.Link{link}}); err != nil {
+			return shortener.Done{}, err
 		}
 	}
-	return s.Store.Create(ctx, c)
+	return s.Store.Act(ctx, act)
 }
 
 func TestImportRacesWithACreation(t *testing.T) {
@@ -160,8 +160,11 @@ func TestImportRacesWithACreation(t *testing.T) {
 	f := newFixture(t, standard)
 	f.store.Store = &thief{Store: f.store.Store}
 	s := newService(f, standard)
-	said, err := s.Import(t.Context(), []shortener.Managed{imported("stolen", nil), imported("kept", nil)})
+	said, err := s.Import(t.Context(), []shortener.Managed{imported("stolen", nil), imported("kept", nil)}, 0)
 	if err != nil || !errors.Is(said[0], shortener.ErrSlugTaken) || said[1] != nil {
 		t.Errorf("%v, %v", said, err)
+	}
+	if lines, err := s.Audit(t.Context(), 0, 9); err != nil || len(lines) != 1 || lines[0].Links != 1 || lines[0].Note != "present 0, refused 1" {
+		t.Errorf("the audit log has %+v, %v", lines, err)
 	}
 }

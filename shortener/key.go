@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -52,49 +51,71 @@ func (s *Service) CreateKey(ctx context.Context, name string, daily int64) (Key,
 	key := Key{ID: quota.NewKeyID(), Name: name, Daily: daily, CreatedAt: s.instant(), Hash: token.Hash()}
 	added, err := key.entry(AddEntry)
 	if err == nil {
-		err = s.changeKey(ctx, "create key", name, added)
+		_, err = s.act(ctx, Act{Line: AuditLine{Action: "create key", Target: name}, Entries: []EntryChange{added}})
 	}
 	if err != nil {
-		return Key{}, "", err
+		return Key{}, "", aboutKey(name, err)
 	}
 	return key, token, nil
 }
 
 // ChangeKey gives a key another limit, at once and for the day that has begun. The
-// errors are [ErrInvalidKey], [ErrNoEntry], or wrap [ErrUnavailable].
+// errors are [ErrInvalidKey], [ErrNoEntry], [ErrChanged], or wrap [ErrUnavailable].
 func (s *Service) ChangeKey(ctx context.Context, name string, daily int64) (Key, error) {
 	if err := s.checkDaily(daily); err != nil {
 		return Key{}, err
 	}
-	keys, err := s.Keys(ctx)
-	if err != nil {
-		return Key{}, err
-	}
-	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
-	if i < 0 {
-		return Key{}, fmt.Errorf("key %q %w", name, ErrNoEntry)
-	}
-	keys[i].Daily = daily
-	replaced, err := keys[i].entry(ReplaceEntry)
-	if err != nil {
-		return Key{}, err
-	}
-	return keys[i], s.changeKey(ctx, "change key", name, replaced)
+	return s.onKey(ctx, AuditLine{Action: "change key", Target: name}, name, func(key *Key) ([]EntryChange, error) {
+		key.Daily = daily
+		replaced, err := key.entry(ReplaceEntry)
+		return []EntryChange{replaced}, err
+	})
 }
 
 // RevokeKey takes a key away from its holder, at once. The links that it made lead
-// on. The errors are [ErrNoEntry], or wrap [ErrUnavailable].
+// on. The errors are those of [Service.ChangeKey], but for [ErrInvalidKey].
 func (s *Service) RevokeKey(ctx context.Context, name string) error {
-	changes := []EntryChange{{Entry{Kind: EntryKey, Name: name}, RemoveEntry}}
-	// Its override goes with it, or a new key of that name would have it.
-	overrides, err := s.Overrides(ctx)
-	if err != nil {
-		return err
+	_, err := s.onKey(ctx, AuditLine{Action: "revoke key", Target: name}, name, func(*Key) ([]EntryChange, error) {
+		return []EntryChange{
+			{Entry{Kind: EntryKey, Name: name}, RemoveEntry},
+			// Its override goes with it, or a new key of that name would have it.
+			{Entry{Kind: EntryOverride, Name: keyTarget + name}, DropEntry},
+		}, nil
+	})
+	return err
+}
+
+// onKey does an act on the key that has the name now. Of that key others may change
+// the rest meanwhile. When another key has the name by then, the error is [ErrChanged]:
+// the operator meant the first one.
+func (s *Service) onKey(
+	ctx context.Context, line AuditLine, name string, change func(*Key) ([]EntryChange, error),
+) (key Key, err error) {
+	var first quota.KeyID
+	err = s.basedOn(ctx, EntryKey, name, func(e Entry) (Act, error) {
+		if key, err = keyOf(e); err != nil {
+			return Act{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if first == 0 {
+			first = key.ID
+		}
+		if key.ID != first {
+			return Act{}, ErrChanged
+		}
+		changes, err := change(&key)
+		return Act{Line: line, Entries: changes}, err
+	})
+	return key, aboutKey(name, err)
+}
+
+// aboutKey says which key an error is about.
+func aboutKey(name string, err error) error {
+	for _, known := range []error{ErrEntryExists, ErrNoEntry, ErrChanged} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("key %q %w", name, err)
+		}
 	}
-	if slices.ContainsFunc(overrides, func(o Override) bool { return o.Target == keyTarget+name }) {
-		changes = append(changes, EntryChange{Entry{Kind: EntryOverride, Name: keyTarget + name}, RemoveEntry})
-	}
-	return s.changeKey(ctx, "revoke key", name, changes...)
+	return err
 }
 
 // Keys returns every key, in the order of their names.
@@ -127,14 +148,6 @@ func (s *Service) FindKey(text Token) (Key, bool) {
 func (k Key) entry(verb EntryVerb) (EntryChange, error) {
 	value, err := json.Marshal(k)
 	return EntryChange{Entry{EntryKey, k.Name, string(value)}, verb}, err
-}
-
-func (s *Service) changeKey(ctx context.Context, action, name string, changes ...EntryChange) error {
-	err := s.act(ctx, Act{Line: AuditLine{Action: action, Target: name}, Entries: changes})
-	if errors.Is(err, ErrEntryExists) || errors.Is(err, ErrNoEntry) {
-		return fmt.Errorf("key %q %w", name, err)
-	}
-	return err
 }
 
 func checkKeyName(name string) error {

@@ -31,8 +31,8 @@ var ErrInvalidOverride = errors.New("invalid override")
 
 // PutOverride sets an override in place of the one of the same target, at once.
 // The target is an address, a network, or "key" and a key's name. The errors are
-// [ErrInvalidOverride], [ErrNoEntry] for a key that is not there, or wrap
-// [ErrUnavailable].
+// [ErrInvalidOverride], [ErrNoEntry] for a key that is not there, [ErrChanged] for one
+// that was replaced meanwhile, or wrap [ErrUnavailable].
 func (s *Service) PutOverride(ctx context.Context, o Override) (Override, error) {
 	target, err := s.canonicalTarget(ctx, o.Target)
 	if err != nil {
@@ -50,10 +50,15 @@ func (s *Service) PutOverride(ctx context.Context, o Override) (Override, error)
 	if err != nil {
 		return Override{}, err
 	}
-	return o, s.act(ctx, Act{
-		Line:    AuditLine{Action: "set override", Target: o.Target, Note: o.text()},
-		Entries: []EntryChange{{Entry{EntryOverride, o.Target, string(value)}, PutEntry}},
-	})
+	line := AuditLine{Action: "set override", Target: o.Target, Note: o.text()}
+	changes := []EntryChange{{Entry{EntryOverride, o.Target, string(value)}, PutEntry}}
+	if name, ok := strings.CutPrefix(o.Target, keyTarget); ok {
+		// Of a key that is revoked meanwhile it would be left for a new one of that name.
+		_, err = s.onKey(ctx, line, name, func(*Key) ([]EntryChange, error) { return changes, nil })
+	} else {
+		_, err = s.act(ctx, Act{Line: line, Entries: changes})
+	}
+	return o, err
 }
 
 // text is the override in the audit log.
@@ -84,7 +89,7 @@ func (s *Service) RemoveOverride(ctx context.Context, target string) error {
 			return err
 		}
 	}
-	err := s.act(ctx, Act{
+	_, err := s.act(ctx, Act{
 		Line:    AuditLine{Action: "remove override", Target: name},
 		Entries: []EntryChange{{Entry{Kind: EntryOverride, Name: name}, RemoveEntry}},
 	})

@@ -110,9 +110,9 @@ func (s *spy) Create(ctx context.Context, c shortener.Creation) error {
 	return s.Store.Create(ctx, c)
 }
 
-func (s *spy) Act(ctx context.Context, act shortener.Act) error {
+func (s *spy) Act(ctx context.Context, act shortener.Act) (shortener.Done, error) {
 	if err := s.call("act"); err != nil {
-		return err
+		return shortener.Done{}, err
 	}
 	return s.Store.Act(ctx, act)
 }

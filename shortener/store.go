@@ -10,17 +10,13 @@ import (
 // Creation is one demand: the links to store, all or none, and what they cost.
 type Creation struct {
 	Links   []Link         // at least one, with distinct slugs
-	Day     string         // the UTC day of the decision's instant, and of every link; "" with no charges is a day of the past that nobody is charged for
+	Day     string         // the UTC day of the decision's instant, and of every link
 	Charges []quota.Charge // the widest level first; the cost of each is len(Links); none where every level is off
 
 	// Answer is kept in the same commit, where an Idempotency-Key came with the demand.
 	// Replays are where one that was kept for the same key may be.
 	Answer  *Answer
 	Replays []AnswerRef
-
-	// What has been counted of those of the links that were made before, elsewhere.
-	Visited map[Slug]int64
-	Visits  map[Slug]Visits
 }
 
 // Health is how a store is; what a store does not know is zero.
@@ -60,7 +56,7 @@ type Store interface {
 	// nothing, so a slug under which no link is stored may come again.
 	NewSlug() Slug
 
-	// Create stores every link, with the visits that it comes with, applies every
+	// Create stores every link, applies every
 	// charge and keeps the answer in one durable commit, or does nothing of that. It checks, in this order: the
 	// clock (quota.ErrClock, when Day is more than a day before the newest day that has a counted link), where it
 	// has an Answer, whether one that holds at that instant is at one of Replays (*ReplayError), the charges (quota.Decide:
@@ -140,9 +136,10 @@ type Store interface {
 	// Entries returns what operators have set of a kind, in the order of names.
 	Entries(ctx context.Context, kind EntryKind) ([]Entry, error)
 
-	// Act does what an operator wants in one durable commit. The errors are
-	// ErrEntryExists or ErrNoEntry, as the verbs have it, or as for Create.
-	Act(ctx context.Context, act Act) error
+	// Act does what an operator wants in one durable commit. The errors are ErrChanged,
+	// ErrEntryExists or ErrNoEntry as the verbs have it, *SlugTakenError, or as for
+	// Create.
+	Act(ctx context.Context, act Act) (Done, error)
 
 	// Audit returns up to n lines of the audit log, the latest first, of those with
 	// numbers below before where that is not 0.
@@ -173,11 +170,6 @@ type Store interface {
 
 	// History returns the records of up to n days, the latest first.
 	History(ctx context.Context, n int) ([]DayRecord, error)
-
-	// AcceptClock forgets which day is the newest, when the given day lies more than
-	// one before it. Counters of later days stay, and go on when those days come. It
-	// returns the day that was forgotten, or "".
-	AcceptClock(ctx context.Context, day string) (forgotten string, err error)
 
 	// Health says how the store is, for whoever watches. It may be called at any time.
 	Health() Health

@@ -133,22 +133,25 @@ func (s *Service) setTakenDown(ctx context.Context, sel Selection, action, reaso
 	if sel == (Selection{}) {
 		return 0, fmt.Errorf("%w: a slug, a host or a creator is needed", ErrInvalidSelection)
 	}
+	selected, err := s.selector(ctx, sel)
+	if err != nil {
+		return 0, err
+	}
+	meant := func(l Link) bool { return l.TakenDown != reason && selected(l) }
 	var slugs []Slug
 	flush := func() error {
 		if len(slugs) == 0 {
 			return nil
 		}
 		line := AuditLine{Action: action, Target: sel.String(), Reason: reason, Note: note}
-		if err := s.act(ctx, Act{Line: line, Links: slugs, Reason: reason}); err != nil {
-			return err
-		}
-		done += len(slugs)
+		acted, err := s.act(ctx, Act{Line: line, Links: slugs, Meant: meant, Reason: reason})
+		done += acted.Links
 		slugs = slugs[:0]
-		return nil
+		return err
 	}
 	var failed error
 	err = s.Select(ctx, sel, func(l Link) bool {
-		if l.TakenDown != reason {
+		if meant(l) {
 			slugs = append(slugs, l.Slug)
 		}
 		if len(slugs) == scanned {
@@ -168,7 +171,11 @@ func (s *Service) Remove(ctx context.Context, slug Slug, note string) error {
 	if err := s.Select(ctx, Selection{Slug: slug}, func(Link) bool { return true }); err != nil {
 		return err
 	}
-	return s.act(ctx, Act{Line: AuditLine{Action: "delete", Target: string(slug), Note: note}, Links: []Slug{slug}, Delete: true})
+	done, err := s.act(ctx, Act{Line: AuditLine{Action: "delete", Target: string(slug), Note: note}, Links: []Slug{slug}, Delete: true})
+	if err == nil && done.Links == 0 { // somebody else was first
+		err = fmt.Errorf("link %s: %w", slug, ErrGone)
+	}
+	return err
 }
 
 // Show returns a link to an operator, as its holder sees it. The errors are those

@@ -96,6 +96,7 @@ func printAudit(ctx context.Context, c *adminClient, line *commandLine, stdout, 
 			Target string    `json:"target"`
 			Reason string    `json:"reason,omitempty"`
 			Note   string    `json:"note,omitempty"`
+			Links  int64     `json:"links,omitempty"`
 		} `json:"lines"`
 	}
 	if err := c.call(ctx, http.MethodGet, "/api/audit?"+query.Encode(), nil, &answer); err != nil {
@@ -104,9 +105,13 @@ func printAudit(ctx context.Context, c *adminClient, line *commandLine, stdout, 
 	if line.Audit.JSON {
 		return printJSON(stdout, answer.Lines)
 	}
-	table := newTable(stdout, "NUMBER\tWHEN\tACTION\tTARGET\tREASON\tNOTE")
+	table := newTable(stdout, "NUMBER\tWHEN\tACTION\tTARGET\tLINKS\tREASON\tNOTE")
 	for _, l := range answer.Lines {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%q\n", l.Number, l.At.Format(time.RFC3339), l.Action, l.Target, l.Reason, l.Note)
+		links := ""
+		if l.Links > 0 {
+			links = strconv.FormatInt(l.Links, 10)
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%q\n", l.Number, l.At.Format(time.RFC3339), l.Action, l.Target, links, l.Reason, l.Note)
 	}
 	return table.Flush()
 }

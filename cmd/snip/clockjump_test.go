@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snip/quota"
+	"snip/shortener"
 )
 
 // TestClockJumps sets the clock to and fro while a client that may make three
@@ -78,7 +79,7 @@ func TestClockJumps(t *testing.T) {
 			for i, step := range row.steps {
 				now = step.at
 				if step.accept {
-					if _, err := s.store.AcceptClock(t.Context(), quota.DayOf(now).Label); err != nil {
+					if _, err := s.store.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: now}, AcceptClock: quota.DayOf(now).Label}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -147,7 +147,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("restored:\n%s\nwant:\n%s", got, want)
 	}
 	s := openAt(t, path, Options{})
-	if err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon, Action: "test"}}); err != nil {
+	if _, err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon, Action: "test"}}); err != nil {
 		t.Fatal(err)
 	}
 	if lines, err := s.Audit(t.Context(), 0, 1); err != nil || len(lines) != 1 || lines[0].Number != 4 {

@@ -348,22 +348,10 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 			return torn(fmt.Errorf("put answer: %w", err))
 		}
 	}
-	links.FillPercent = linksFill
 	for i, key := range keys {
-		if err := links.Put(key, records[i]); err != nil {
-			return torn(fmt.Errorf("put link: %w", err))
+		if err := putNew(tx, links, key, c.Links[i], records[i]); err != nil {
+			return torn(err)
 		}
-		if err := putKeyLink(tx, c.Links[i]); err != nil {
-			return torn(fmt.Errorf("put link of a key: %w", err))
-		}
-	}
-	for slug, n := range c.Visited {
-		if err := s.putVisited(tx, slug, n); err != nil {
-			return torn(fmt.Errorf("put the visits of a link: %w", err))
-		}
-	}
-	if err := s.addVisits(tx, c.Visits); err != nil {
-		return err
 	}
 	meta := tx.Bucket(metaName)
 	if err := s.reserve(meta); err != nil {
@@ -371,6 +359,18 @@ func (s *Store) create(tx *bbolt.Tx, c shortener.Creation, records [][]byte) err
 	}
 	if c.Day > newest {
 		return torn(meta.Put(newestKey, []byte(c.Day)))
+	}
+	return nil
+}
+
+// putNew stores a link whose slug is not taken.
+func putNew(tx *bbolt.Tx, links *bbolt.Bucket, key []byte, link shortener.Link, record []byte) error {
+	links.FillPercent = linksFill
+	if err := links.Put(key, record); err != nil {
+		return fmt.Errorf("put link: %w", err)
+	}
+	if err := putKeyLink(tx, link); err != nil {
+		return fmt.Errorf("put link of a key: %w", err)
 	}
 	return nil
 }
@@ -389,22 +389,6 @@ func (s *Store) Ready(ctx context.Context, day string) error {
 		_, err := checkClock(tx, day)
 		return err
 	})
-}
-
-// AcceptClock implements [shortener.Store].
-func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, err error) {
-	err = s.submit(ctx, func(tx *bbolt.Tx) error {
-		newest, err := checkClock(tx, day)
-		if !errors.Is(err, quota.ErrClock) {
-			return err
-		}
-		forgotten = newest
-		return torn(tx.Bucket(metaName).Delete(newestKey))
-	})
-	if err != nil {
-		return "", err // what the writer may still be at is left alone
-	}
-	return forgotten, nil
 }
 
 // checkClock returns the newest day that has a counted link, or quota.ErrClock

@@ -53,7 +53,11 @@ func variedFile(t *testing.T) string {
 	mustReserve(t, s, "pending", "settled")
 	_, settleErr := s.Commit(t.Context(), "settled", []int64{1}, noon)
 	_, visitErr := s.Visit(t.Context(), "limited")
-	act := func(a shortener.Act) error { a.Line.At = noon; return s.Act(t.Context(), a) }
+	act := func(a shortener.Act) error {
+		a.Line.At = noon
+		_, err := s.Act(t.Context(), a)
+		return err
+	}
 	err = errors.Join(settleErr, visitErr,
 		s.AddVisits(t.Context(), map[shortener.Slug]shortener.Visits{"plain": {Kinds: [5]int64{2, 1}, Days: map[string]int64{"2026-11-29": 2}}}),
 		s.Delete(t.Context(), "deleted"),

@@ -11,6 +11,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"go.etcd.io/bbolt"
 
+	"snip/quota"
 	"snip/shortener"
 )
 
@@ -31,6 +32,7 @@ type auditRecord struct {
 	Target  string `cbor:"3,keyasint,omitempty"`
 	Reason  string `cbor:"4,keyasint,omitempty"`
 	Note    string `cbor:"5,keyasint,omitempty"`
+	Links   int64  `cbor:"6,keyasint,omitempty"`
 }
 
 // Entries implements [shortener.Store].
@@ -55,34 +57,93 @@ func entryKey(e shortener.Entry) []byte {
 }
 
 // Act implements [shortener.Store].
-func (s *Store) Act(ctx context.Context, act shortener.Act) error {
-	return s.submitLesser(ctx, func(tx *bbolt.Tx) error {
-		// Everything is checked before anything is written, as everywhere.
-		for _, c := range act.Entries {
-			bucket := tx.Bucket(operatorName)
-			there := bucket != nil && bucket.Get(entryKey(c.Entry)) != nil
-			switch {
-			case c.Verb == shortener.AddEntry && there:
-				return shortener.ErrEntryExists
-			case (c.Verb == shortener.ReplaceEntry || c.Verb == shortener.RemoveEntry) && !there:
-				return shortener.ErrNoEntry
-			}
+func (s *Store) Act(ctx context.Context, act shortener.Act) (shortener.Done, error) {
+	imported := make([][]byte, len(act.Import))
+	for i, m := range act.Import {
+		var err error
+		if imported[i], err = encodeLink(m.Link); err != nil {
+			return shortener.Done{}, fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
 		}
-		links, err := s.actedOn(tx, act)
-		if err != nil {
-			return err
-		}
-		for _, link := range links {
-			if err := s.put(tx, link.before, link.after); err != nil {
-				return torn(err)
-			}
-		}
-		return torn(errors.Join(putEntries(tx, act.Entries), putAuditLine(tx, act.Line)))
+	}
+	var done shortener.Done // the writer's, until the outcome is known
+	err := s.submitLesser(ctx, func(tx *bbolt.Tx) (err error) {
+		done, err = s.act(tx, act, imported)
+		return err
 	}, func() {
 		for _, slug := range act.Links {
 			s.cache.invalidate(slug)
 		}
 	})
+	if err = changed(err); err != nil {
+		return shortener.Done{}, err
+	}
+	return done, nil
+}
+
+// act checks everything before anything is written, as everywhere.
+func (s *Store) act(tx *bbolt.Tx, act shortener.Act, imported [][]byte) (done shortener.Done, err error) {
+	if err := checkEntries(tx, act); err != nil {
+		return done, err
+	}
+	links, err := s.actedOn(tx, act)
+	if err != nil {
+		return done, err
+	}
+	if err := s.importable(tx, act.Import); err != nil {
+		return done, err
+	}
+	if act.AcceptClock != "" {
+		newest, err := checkClock(tx, act.AcceptClock)
+		switch {
+		case errors.Is(err, quota.ErrClock):
+			done.Forgotten = newest
+		case err != nil:
+			return done, err
+		}
+	}
+	done.Links = len(links) + len(act.Import)
+	if act.Nothing(done) {
+		return done, errUnchanged
+	}
+	if done.Forgotten != "" {
+		if err := tx.Bucket(metaName).Delete(newestKey); err != nil {
+			return done, torn(err)
+		}
+	}
+	for _, link := range links {
+		if err := s.put(tx, link.before, link.after); err != nil {
+			return done, torn(err)
+		}
+	}
+	if err := s.importLinks(tx, act.Import, imported); err != nil {
+		return done, torn(err)
+	}
+	return done, torn(errors.Join(putEntries(tx, act.Entries), putAuditLine(tx, act.LineOf(done))))
+}
+
+// checkEntries refuses an act in view of the entries as they are.
+func checkEntries(tx *bbolt.Tx, act shortener.Act) error {
+	find := func(e shortener.Entry) []byte {
+		if bucket := tx.Bucket(operatorName); bucket != nil {
+			return bucket.Get(entryKey(e))
+		}
+		return nil
+	}
+	for _, e := range act.If {
+		if found := find(e); found == nil || string(found) != e.Value {
+			return shortener.ErrChanged
+		}
+	}
+	for _, c := range act.Entries {
+		there := find(c.Entry) != nil
+		switch {
+		case c.Verb == shortener.AddEntry && there:
+			return shortener.ErrEntryExists
+		case (c.Verb == shortener.ReplaceEntry || c.Verb == shortener.RemoveEntry) && !there:
+			return shortener.ErrNoEntry
+		}
+	}
+	return nil
 }
 
 // actedOn is a link before and after an act.
@@ -91,21 +152,59 @@ type actedOn struct{ before, after shortener.Link }
 func (s *Store) actedOn(tx *bbolt.Tx, act shortener.Act) ([]actedOn, error) {
 	var links []actedOn
 	for _, slug := range act.Links {
-		before, err := s.living(tx, slug)
-		if errors.Is(err, shortener.ErrNotFound) || errors.Is(err, shortener.ErrGone) {
+		before, err := s.link(tx, slug)
+		if errors.Is(err, shortener.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		after := before
-		after.TakenDown = act.Reason
-		if act.Delete {
-			after = before.Tombstone()
+		if act.Means(before) {
+			links = append(links, actedOn{before, act.Apply(before)})
 		}
-		links = append(links, actedOn{before, after})
 	}
 	return links, nil
+}
+
+// importable refuses links whose slugs are taken.
+func (s *Store) importable(tx *bbolt.Tx, imported []shortener.Managed) error {
+	if len(imported) == 0 {
+		return nil
+	}
+	links, err := bucket(tx, linksName)
+	if err != nil {
+		return err
+	}
+	var taken []shortener.Slug
+	for _, m := range imported {
+		if links.Get(s.numbers.key(m.Link.Slug)) != nil {
+			taken = append(taken, m.Link.Slug)
+		}
+	}
+	if taken != nil {
+		return &shortener.SlugTakenError{Slugs: taken}
+	}
+	return nil
+}
+
+// importLinks stores links with the visits that they come with.
+func (s *Store) importLinks(tx *bbolt.Tx, imported []shortener.Managed, records [][]byte) error {
+	visits := map[shortener.Slug]shortener.Visits{}
+	links := tx.Bucket(linksName)
+	for i, m := range imported {
+		if err := putNew(tx, links, s.numbers.key(m.Link.Slug), m.Link, records[i]); err != nil {
+			return err
+		}
+		if m.Visited > 0 {
+			if err := s.putVisited(tx, m.Link.Slug, m.Visited); err != nil {
+				return fmt.Errorf("put the visits of a link: %w", err)
+			}
+		}
+		if m.Visits.Any() {
+			visits[m.Link.Slug] = m.Visits
+		}
+	}
+	return s.addVisits(tx, visits)
 }
 
 func putEntries(tx *bbolt.Tx, changes []shortener.EntryChange) error {
@@ -117,7 +216,7 @@ func putEntries(tx *bbolt.Tx, changes []shortener.EntryChange) error {
 		return err
 	}
 	for _, c := range changes {
-		if c.Verb == shortener.RemoveEntry {
+		if c.Verb == shortener.RemoveEntry || c.Verb == shortener.DropEntry {
 			err = bucket.Delete(entryKey(c.Entry))
 		} else {
 			err = bucket.Put(entryKey(c.Entry), []byte(c.Value))
@@ -134,7 +233,8 @@ func putAuditLine(tx *bbolt.Tx, line shortener.AuditLine) error {
 	if err != nil {
 		return err
 	}
-	raw, err := cbor.Marshal(auditRecord{recordVersion, line.At.UnixMicro(), line.Action, line.Target, line.Reason, line.Note})
+	r := auditRecord{recordVersion, line.At.UnixMicro(), line.Action, line.Target, line.Reason, line.Note, line.Links}
+	raw, err := cbor.Marshal(r)
 	if err != nil {
 		return err
 	}
@@ -189,6 +289,7 @@ func decodeAuditLine(at, raw []byte) (shortener.AuditLine, error) {
 		Target: r.Target,
 		Reason: r.Reason,
 		Note:   r.Note,
+		Links:  r.Links,
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"snip/quota"
 	"snip/quota/boltquota"
+	"snip/shortener"
 )
 
 // days returns the labels of the days that are in the file.
@@ -93,14 +94,13 @@ func TestAcceptClock(t *testing.T) {
 	if _, err := s.EnsureSecret(t.Context(), "2026-11-29"); err == nil {
 		t.Fatal("a clock a year behind was trusted")
 	}
-	forgotten, err := s.AcceptClock(t.Context(), "2026-11-29")
-	if err != nil || forgotten != "2027-11-29" {
-		t.Fatalf("AcceptClock: %q, %v", forgotten, err)
+	accept := shortener.Act{Line: shortener.AuditLine{At: noon, Action: "accept clock"}, AcceptClock: "2026-11-29"}
+	if done, err := s.Act(t.Context(), accept); err != nil || done.Forgotten != "2027-11-29" {
+		t.Fatalf("an accepted clock: %+v, %v", done, err)
 	}
 	mustCreate(t, s, noon, 1, "today")
-	forgotten, err = s.AcceptClock(t.Context(), "2026-11-29")
-	if err != nil || forgotten != "" {
-		t.Errorf("a clock that is right: %q, %v", forgotten, err)
+	if done, err := s.Act(t.Context(), accept); err != nil || done.Forgotten != "" {
+		t.Errorf("a clock that is right: %+v, %v", done, err)
 	}
 	wantCounted(t, s, "2026-11-29", 1)
 	// When the later day comes, its count goes on.

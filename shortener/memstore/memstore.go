@@ -123,11 +123,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 	}
 	for _, link := range c.Links {
 		s.links[link.Slug] = link
-		if n := c.Visited[link.Slug]; n > 0 {
-			s.visited[link.Slug] = n
-		}
 	}
-	s.addVisits(ctx, c.Visits)
 	if n, ok := shortener.BudgetNotice(c, usages); ok {
 		if err := s.post(n); err != nil {
 			return err
@@ -285,16 +281,6 @@ func (s *Store) changeable(ctx context.Context, slug shortener.Slug) (shortener.
 		err = shortener.ErrTakenDown
 	}
 	return link, err
-}
-
-// AcceptClock implements [shortener.Store].
-func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if quota.CheckClock(day, s.newest) != nil {
-		forgotten, s.newest = s.newest, ""
-	}
-	return forgotten, nil
 }
 
 // Health implements [shortener.Store].

@@ -69,39 +69,70 @@ type entryName struct {
 }
 
 // Act implements [shortener.Store].
-func (s *Store) Act(ctx context.Context, act shortener.Act) error {
+func (s *Store) Act(ctx context.Context, act shortener.Act) (done shortener.Done, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range act.If {
+		if found, there := s.entries[entryName{e.Kind, e.Name}]; !there || found != e {
+			return done, shortener.ErrChanged
+		}
+	}
 	entries := maps.Clone(s.entries)
 	for _, c := range act.Entries {
 		at := entryName{c.Kind, c.Name}
 		_, there := entries[at]
 		switch {
 		case c.Verb == shortener.AddEntry && there:
-			return shortener.ErrEntryExists
+			return done, shortener.ErrEntryExists
 		case (c.Verb == shortener.ReplaceEntry || c.Verb == shortener.RemoveEntry) && !there:
-			return shortener.ErrNoEntry
-		case c.Verb == shortener.RemoveEntry:
+			return done, shortener.ErrNoEntry
+		case c.Verb == shortener.RemoveEntry || c.Verb == shortener.DropEntry:
 			delete(entries, at)
 		default:
 			entries[at] = c.Entry
 		}
 	}
-	s.entries = entries
-	for _, slug := range act.Links {
-		link, ok := s.links[slug]
-		switch {
-		case !ok || link.Deleted:
-		case act.Delete:
-			s.bury(link)
-		default:
-			link.TakenDown = act.Reason
-			s.links[slug] = link
+	var taken []shortener.Slug
+	for _, m := range act.Import {
+		if _, there := s.links[m.Link.Slug]; there {
+			taken = append(taken, m.Link.Slug)
 		}
 	}
-	act.Line.Number = uint64(len(s.audit) + 1)
-	s.audit = append(s.audit, act.Line)
-	return nil
+	if taken != nil {
+		return done, &shortener.SlugTakenError{Slugs: taken}
+	}
+	if act.AcceptClock != "" && quota.CheckClock(act.AcceptClock, s.newest) != nil {
+		done.Forgotten = s.newest
+	}
+	var meant []shortener.Link
+	for _, slug := range act.Links {
+		if link, ok := s.links[slug]; ok && act.Means(link) {
+			meant = append(meant, link)
+		}
+	}
+	done.Links = len(meant) + len(act.Import)
+	if act.Nothing(done) {
+		return done, nil
+	}
+	s.entries = entries
+	for _, link := range meant {
+		if link = act.Apply(link); link.Deleted {
+			s.bury(link)
+		} else {
+			s.links[link.Slug] = link
+		}
+	}
+	for _, m := range act.Import {
+		s.links[m.Link.Slug], s.visited[m.Link.Slug] = m.Link, m.Visited
+		s.addVisits(ctx, map[shortener.Slug]shortener.Visits{m.Link.Slug: m.Visits})
+	}
+	if done.Forgotten != "" {
+		s.newest = ""
+	}
+	line := act.LineOf(done)
+	line.Number = uint64(len(s.audit) + 1)
+	s.audit = append(s.audit, line)
+	return done, nil
 }
 
 // Audit implements [shortener.Store].

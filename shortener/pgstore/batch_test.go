@@ -214,7 +214,7 @@ func TestOddText(t *testing.T) {
 	}
 	note := "\x00\xff"
 	act := shortener.Act{Line: shortener.AuditLine{Number: 1, At: noon, Action: note, Target: note, Reason: note, Note: note}}
-	if err := s.Act(t.Context(), act); err != nil {
+	if _, err := s.Act(t.Context(), act); err != nil {
 		t.Error(err)
 	}
 	if lines, err := s.Audit(t.Context(), 0, 9); err != nil || len(lines) != 1 || lines[0] != act.Line {
@@ -253,7 +253,7 @@ func TestActsAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range acts {
 		group.Go(func() {
-			if err := stores[i%2].Act(context.Background(), shortener.Act{Line: shortener.AuditLine{At: noon}}); err != nil {
+			if _, err := stores[i%2].Act(context.Background(), shortener.Act{Line: shortener.AuditLine{At: noon}}); err != nil {
 				t.Error(err)
 			}
 		})

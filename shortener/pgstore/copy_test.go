@@ -155,7 +155,7 @@ func TestCopy(t *testing.T) {
 	if err != nil || counts[0] != (quota.Count{Used: 3 + 10 + 13}) {
 		t.Errorf("after the reservations have expired, %v, %v", counts, err)
 	}
-	if err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon, Action: "next"}}); err != nil {
+	if _, err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon, Action: "next"}}); err != nil {
 		t.Error(err)
 	}
 	if lines, err := s.Audit(t.Context(), 0, 1); err != nil || len(lines) != 1 || lines[0].Number != 4 {
@@ -335,7 +335,8 @@ func TestCopyIntoUsed(t *testing.T) {
 		}},
 		{"an operator has set something", func(t *testing.T, url string) {
 			s := openAt(t, url, Options{})
-			if err := errors.Join(s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}}), s.Close()); err != nil {
+			_, err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}})
+			if err := errors.Join(err, s.Close()); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -389,7 +390,8 @@ func TestCopyOfWhatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	act := shortener.Act{Line: shortener.AuditLine{At: noon}, Links: []shortener.Slug{"Case"}, Reason: "a\x00b"}
-	if err := errors.Join(s.Act(t.Context(), act), s.Close()); err != nil {
+	_, err = s.Act(t.Context(), act)
+	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := copyFile(t.Context(), t, path, url, nil); err == nil || !strings.Contains(err.Error(), "link Case") {

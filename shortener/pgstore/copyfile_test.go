@@ -100,7 +100,11 @@ func fillFile(t *testing.T, s shortener.Store, plain int) {
 	_, err = s.Release(t.Context(), "released")
 	must(err)
 
-	act := func(a shortener.Act) { t.Helper(); must(s.Act(t.Context(), a)) }
+	act := func(a shortener.Act) {
+		t.Helper()
+		_, err := s.Act(t.Context(), a)
+		must(err)
+	}
 	line := shortener.AuditLine{At: noon, Action: "disable", Target: "taken-down", Reason: "spam", Note: "as typed: \"\x00ü"}
 	act(shortener.Act{Line: line, Links: []shortener.Slug{"taken-down"}, Reason: "spam"})
 	for _, e := range []shortener.Entry{

@@ -26,8 +26,8 @@ func kindsOf(from shortener.Contents) []kind {
 			readAll(`SELECT day, id, at, sealed FROM answers`, scanAnswer)),
 		kindOf("entries", from.Entries, putAll(`INSERT INTO entries (kind, name, value) VALUES ($1, $2, $3)`, entryRow),
 			readAll(`SELECT kind, name, value FROM entries`, scanEntry)),
-		kindOf("acts", from.Acts, putAll(`INSERT INTO audit (number, at, action, target, reason, note) VALUES ($1, $2, $3, $4, $5, $6)`, actRow),
-			readAll(`SELECT number, at, action, target, reason, note FROM audit`, scanAct)),
+		kindOf("acts", from.Acts, putAll(`INSERT INTO audit (number, at, action, target, reason, note, links) VALUES ($1, $2, $3, $4, $5, $6, $7)`, actRow),
+			readAll(`SELECT number, at, action, target, reason, note, links FROM audit`, scanAct)),
 		kindOf("notices", from.Notices, putAll(`INSERT INTO outbox (id, at, kind, message, delivered) VALUES ($1, $2, $3, $4, $5)`, noticeRow),
 			readAll(`SELECT id, at, kind, message, delivered FROM outbox`, scanKeptNotice)),
 		kindOf("history", from.History, putAll(`INSERT INTO history (day, created, clients, busiest, refused) VALUES ($1, $2, $3, $4, $5)`, dayRow),
@@ -150,7 +150,7 @@ func actRow(l shortener.AuditLine) ([]any, error) {
 	if l.Number > math.MaxInt64 {
 		return nil, fmt.Errorf("audit line %d has no such number", l.Number)
 	}
-	return []any{int64(l.Number), l.At, []byte(l.Action), []byte(l.Target), []byte(l.Reason), []byte(l.Note)}, nil
+	return []any{int64(l.Number), l.At, []byte(l.Action), []byte(l.Target), []byte(l.Reason), []byte(l.Note), l.Links}, nil
 }
 
 func noticeRow(n shortener.KeptNotice) ([]any, error) {

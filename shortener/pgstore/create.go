@@ -29,8 +29,7 @@ type work struct {
 	taken   map[shortener.Slug]bool
 	answers map[shortener.AnswerRef]shortener.Answer
 
-	links    []visitedLink
-	visits   map[shortener.Slug]shortener.Visits
+	links    []shortener.Link
 	kept     map[shortener.AnswerRef]shortener.Answer
 	outdated []shortener.AnswerRef // to make room for what is kept
 	notices  []shortener.Notice
@@ -95,10 +94,7 @@ func (w *work) create(c shortener.Creation) error {
 	}
 	for _, link := range c.Links {
 		w.taken[link.Slug] = true
-		w.links = append(w.links, visitedLink{link, c.Visited[link.Slug]})
-		if v, ok := c.Visits[link.Slug]; ok {
-			w.visits[link.Slug] = v
-		}
+		w.links = append(w.links, link)
 	}
 	if c.Answer != nil {
 		ref := c.Answer.AnswerRef
@@ -159,7 +155,7 @@ func (s *Store) commit(operations []operation) (results []error, err error) {
 // notices.
 func begin(ctx context.Context, tx pgx.Tx, operations []operation, lock string) (*work, error) {
 	w := &work{
-		taken: map[shortener.Slug]bool{}, visits: map[shortener.Slug]shortener.Visits{},
+		taken:   map[shortener.Slug]bool{},
 		answers: map[shortener.AnswerRef]shortener.Answer{}, kept: map[shortener.AnswerRef]shortener.Answer{},
 	}
 	var wanted pgquota.Wanted
@@ -223,12 +219,12 @@ func (w *work) write(ctx context.Context, tx pgx.Tx, newDay bool) error {
 	}
 	batch := &pgx.Batch{}
 	if len(w.links) > 0 {
-		slices.SortFunc(w.links, func(a, b visitedLink) int { return cmp.Compare(a.Slug, b.Slug) })
+		slices.SortFunc(w.links, func(a, b shortener.Link) int { return cmp.Compare(a.Slug, b.Slug) })
 		var columns linkArrays
 		for _, link := range w.links {
-			columns.add(link)
+			columns.add(visitedLink{Link: link})
 		}
-		queueAll(batch, len(w.links), `INSERT INTO links (`+linkColumns+`) SELECT * FROM `+rows+` ON CONFLICT DO NOTHING RETURNING slug`, columns.arguments()...)
+		queueAll(batch, len(w.links), insertLinks, columns.arguments()...)
 	}
 	queueAnswers(batch, w.kept, w.outdated)
 	if err := queueNotices(batch, w.notices); err != nil {
@@ -237,11 +233,12 @@ func (w *work) write(ctx context.Context, tx pgx.Tx, newDay bool) error {
 	if newDay {
 		batch.Queue(`UPDATE state SET newest = $1`, w.newest)
 	}
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return err
-	}
-	return addVisits(ctx, tx, w.visits)
+	return tx.SendBatch(ctx, batch).Close()
 }
+
+// insertLinks stores links and returns the slugs of those that it has stored: of the
+// others, the slugs are taken.
+const insertLinks = `INSERT INTO links (` + linkColumns + `) SELECT * FROM ` + rows + ` ON CONFLICT DO NOTHING RETURNING slug`
 
 // queueAll queues a statement that returns a row for each of n that it has stored.
 // Those that it has not are somebody else's by now.

@@ -40,7 +40,7 @@ func seen(t *testing.T, s *Store, slug shortener.Slug, holds func(shortener.Targ
 
 func takeDown(t *testing.T, s *Store, slugs []shortener.Slug, reason string) {
 	t.Helper()
-	if err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}, Links: slugs, Reason: reason}); err != nil {
+	if _, err := s.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}, Links: slugs, Reason: reason}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -360,23 +360,6 @@ func (s *Store) Ready(ctx context.Context, day string) error {
 	return quota.CheckClock(day, newest)
 }
 
-// AcceptClock implements [shortener.Store].
-func (s *Store) AcceptClock(ctx context.Context, day string) (forgotten string, err error) {
-	err = s.update(ctx, "accept the clock", func(tx pgx.Tx) error {
-		newest, err := newestDay(ctx, tx, "FOR UPDATE")
-		if err != nil {
-			return err
-		}
-		if err := quota.CheckClock(day, newest); !errors.Is(err, quota.ErrClock) {
-			return err
-		}
-		forgotten = newest
-		_, err = tx.Exec(ctx, `UPDATE state SET newest = ''`)
-		return err
-	})
-	return forgotten, err
-}
-
 // update runs a transaction of its own, again where that may help: for what is
 // served beside the queues. Where the function returns a refusal, it is rolled back
 // and the refusal returned. An error of the commit leaves the outcome unknown.

@@ -257,10 +257,15 @@ func testClock(t *testing.T, stores []shortener.Store) {
 
 	// An operator may say that the clock is right; what later days hold goes on.
 	last := stores[len(stores)-1]
-	if day, err := last.AcceptClock(t.Context(), "2026-11-28"); day != "" || err != nil {
+	accept := func(day string) (forgotten string, err error) {
+		act := shortener.Act{Line: shortener.AuditLine{At: noon, Action: "accept clock", Target: day}, AcceptClock: day}
+		done, err := last.Act(t.Context(), act)
+		return done.Forgotten, err
+	}
+	if day, err := accept("2026-11-28"); day != "" || err != nil {
 		t.Errorf("a clock that needs no word: %q, %v", day, err)
 	}
-	if day, err := last.AcceptClock(t.Context(), quota.DayOf(tooFar).Label); day != "2026-11-29" || err != nil {
+	if day, err := accept(quota.DayOf(tooFar).Label); day != "2026-11-29" || err != nil {
 		t.Errorf("an accepted clock: %q, %v", day, err)
 	}
 	if err := m.create(who, tooFar, "accepted"); err != nil {

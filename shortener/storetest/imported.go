@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,20 +30,31 @@ func testImported(t *testing.T, stores []shortener.Store) {
 		Days:      map[string]int64{"2019-05-04": 2},
 		Referrers: map[string]int64{"news.example": 1},
 	}
-	c := shortener.Creation{
-		Links:   []shortener.Link{limited, plain, gone},
-		Visited: map[shortener.Slug]int64{"limited": 2},
-		Visits:  map[shortener.Slug]shortener.Visits{"plain": visits},
+	act := shortener.Act{
+		Line:   shortener.AuditLine{At: noon, Action: "import", Note: "present 1, refused 0"},
+		Import: []shortener.Managed{{Link: limited, Visited: 2}, {Link: plain, Visits: visits}, {Link: gone}},
 	}
-	if err := m.store.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
+	if done, err := m.store.Act(t.Context(), act); done.Links != 3 || err != nil {
+		t.Fatal(done, err)
 	}
-	wantError(t, stores[len(stores)-1].Create(t.Context(), c), shortener.ErrSlugTaken)
+	again := act
+	again.Import = append([]shortener.Managed{{Link: link("new")}}, act.Import[1:]...)
+	_, err := stores[len(stores)-1].Act(t.Context(), again)
+	wantError(t, err, shortener.ErrSlugTaken)
+	if taken, ok := errors.AsType[*shortener.SlugTakenError](err); !ok || !slices.Equal(slices.Sorted(slices.Values(taken.Slugs)), []shortener.Slug{"gone", "plain"}) {
+		t.Errorf("taken are %+v", taken)
+	}
+	m.wantLinks(0, "new")
 	for i, s := range stores {
-		for _, want := range c.Links {
-			if got, err := s.Get(t.Context(), want.Slug); err != nil || got != want {
-				t.Errorf("handle %d: %+v, %v, want %+v", i, got, err, want)
+		for _, m := range act.Import {
+			if got, err := s.Get(t.Context(), m.Link.Slug); err != nil || got != m.Link {
+				t.Errorf("handle %d: %+v, %v, want %+v", i, got, err, m.Link)
 			}
+		}
+		line := act.Line
+		line.Number, line.Links = 1, 3
+		if got, err := s.Audit(t.Context(), 0, 9); err != nil || !slices.Equal(got, []shortener.AuditLine{line}) {
+			t.Errorf("handle %d: the audit log has %+v, %v", i, got, err)
 		}
 		limitedVisited, err := s.Visited(t.Context(), "limited")
 		plainVisited, plainErr := s.Visited(t.Context(), "plain")
@@ -62,7 +74,7 @@ func testImported(t *testing.T, stores []shortener.Store) {
 	if _, err := m.store.Visit(t.Context(), "limited"); err != nil {
 		t.Error(err)
 	}
-	_, err := stores[len(stores)-1].Visit(t.Context(), "limited")
+	_, err = stores[len(stores)-1].Visit(t.Context(), "limited")
 	wantError(t, err, shortener.ErrGone)
 	m.wantUsed(host(1, 1), noon, 1, 1, 1)
 }

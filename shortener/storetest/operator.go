@@ -23,7 +23,8 @@ func testEntries(t *testing.T, stores []shortener.Store) {
 		for _, e := range entries {
 			act.Entries = append(act.Entries, shortener.EntryChange{Entry: e, Verb: verb})
 		}
-		return s.Act(t.Context(), act)
+		_, err := s.Act(t.Context(), act)
+		return err
 	}
 	want := func(kind shortener.EntryKind, entries ...shortener.Entry) {
 		t.Helper()
@@ -90,12 +91,12 @@ func testTakeDown(t *testing.T, stores []shortener.Store) {
 	}
 	act := func(reason string) {
 		t.Helper()
-		err := stores[len(stores)-1].Act(t.Context(), shortener.Act{
+		done, err := stores[len(stores)-1].Act(t.Context(), shortener.Act{
 			Line:  shortener.AuditLine{At: noon, Action: "disable"},
 			Links: []shortener.Slug{"limited", "plain", "deleted", "unknown"}, Reason: reason,
 		})
-		if err != nil {
-			t.Fatal(err)
+		if done.Links != 2 || err != nil {
+			t.Fatal(done, err)
 		}
 	}
 	follow := func(slug shortener.Slug, takenDown bool) {
@@ -137,7 +138,7 @@ func testTakeDown(t *testing.T, stores []shortener.Store) {
 	wantVisited(t, stores, "limited", 1)
 	// An operator deletes what is taken down, too.
 	act("spam")
-	err := m.store.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}, Links: []shortener.Slug{"limited", "left-alone", "deleted", "unknown"}, Delete: true})
+	_, err := m.store.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: noon}, Links: []shortener.Slug{"limited", "left-alone", "deleted", "unknown"}, Delete: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func testAudit(t *testing.T, stores []shortener.Store) {
 	var want []shortener.AuditLine
 	for i := range 10 {
 		line := shortener.AuditLine{At: noon.AddDate(0, 0, i), Action: "disable", Target: fmt.Sprint(i), Reason: "spam", Note: strings.Repeat("ö", i)}
-		if err := stores[i%len(stores)].Act(t.Context(), shortener.Act{Line: line}); err != nil {
+		if _, err := stores[i%len(stores)].Act(t.Context(), shortener.Act{Line: line}); err != nil {
 			t.Fatal(err)
 		}
 		line.Number = uint64(i + 1)

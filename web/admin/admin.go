@@ -233,6 +233,8 @@ func (s *server) judge(r *http.Request, err error) (status int, code string) {
 		return http.StatusNotFound, "not_found"
 	case errors.Is(err, shortener.ErrEntryExists):
 		return http.StatusConflict, "exists"
+	case errors.Is(err, shortener.ErrChanged):
+		return http.StatusConflict, "changed"
 	case errors.Is(err, shortener.ErrUnavailable), errors.Is(err, context.Canceled):
 		s.log.Error("an operator's request cannot be done", "method", r.Method, "path", r.URL.Path, "err", err)
 		return http.StatusServiceUnavailable, "unavailable"

@@ -58,6 +58,7 @@ type auditLine struct {
 	Target string    `json:"target"`
 	Reason string    `json:"reason,omitempty"`
 	Note   string    `json:"note,omitempty"`
+	Links  int64     `json:"links,omitempty"` // to which it was done
 }
 
 // audit lists the latest lines, or those before a number.

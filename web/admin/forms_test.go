@@ -314,6 +314,13 @@ func (s *brokenStore) Audit(ctx context.Context, before uint64, n int) ([]shorte
 	return s.Store.Audit(ctx, before, n)
 }
 
+func (s *brokenStore) Act(ctx context.Context, act shortener.Act) (shortener.Done, error) {
+	if s.broken {
+		return shortener.Done{}, errDisk
+	}
+	return s.Store.Act(ctx, act)
+}
+
 func (s *brokenStore) Ready(ctx context.Context, day string) error {
 	if s.broken {
 		return errDisk

@@ -64,6 +64,7 @@ func (s *server) pageRoutes() (map[string]handler, error) {
 func parsePage() (*template.Template, error) {
 	return template.New("").Funcs(template.FuncMap{
 		"n":       grouped,
+		"several": several,
 		"spell":   spell,
 		"when":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -132,6 +133,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 	s.sessions.end(r)
 	http.SetCookie(w, cookie(r, s.sessions.begin()))
 	s.log.Info("an operator has signed in")
+	s.record(r.Context(), "sign in")
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
@@ -141,6 +143,7 @@ func (s *server) signOut(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.sessions.end(r)
+	s.record(r.Context(), "sign out")
 	http.SetCookie(w, cookie(r, ""))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil

@@ -3,6 +3,7 @@ package admin
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -47,13 +48,22 @@ func (s *server) backup(w http.ResponseWriter, r *http.Request) error {
 	if s.copyFile == nil {
 		return errNoFile
 	}
+	s.record(r.Context(), "backup")
 	return s.stream(w, r, "application/octet-stream", s.copyFile)
 }
 
-// export streams every link, as JSON lines or CSV.
+// export streams every link, as JSON lines or CSV. Without its line in the audit log
+// nothing is handed out.
 func (s *server) export(w http.ResponseWriter, r *http.Request) error {
-	switch format := r.URL.Query().Get("format"); format {
-	case "", "jsonl":
+	format := cmp.Or(r.URL.Query().Get("format"), "jsonl")
+	if format != "jsonl" && format != "csv" {
+		return &badRequest{fmt.Errorf("the format %q is not known: jsonl or csv is needed", format)}
+	}
+	if err := s.service.Record(r.Context(), "export", format); err != nil {
+		return err
+	}
+	switch format {
+	case "jsonl":
 		return s.stream(w, r, "application/jsonl", func(ctx context.Context, to io.Writer) error {
 			return s.eachLink(ctx, func(m shortener.Managed) error {
 				line, err := encodeRow(m)
@@ -63,7 +73,7 @@ func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 				return err
 			})
 		})
-	case "csv":
+	default:
 		return s.stream(w, r, "text/csv; charset=utf-8; header=present", func(ctx context.Context, to io.Writer) error {
 			table, err := newCSV(to)
 			if err == nil {
@@ -72,8 +82,6 @@ func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 			table.Flush()
 			return errors.Join(err, table.Error())
 		})
-	default:
-		return &badRequest{fmt.Errorf("the format %q is not known: jsonl or csv is needed", format)}
 	}
 }
 
@@ -186,7 +194,7 @@ func (s *server) importLinks(w http.ResponseWriter, r *http.Request) error {
 			links, of = append(links, m), append(of, i)
 		}
 	}
-	said, err := s.service.Import(r.Context(), links)
+	said, err := s.service.Import(r.Context(), links, len(lines)-len(links))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"snip/quota"
 	"snip/shortener"
+	"snip/shortener/memstore"
 )
 
 // everything is a link that uses every field.
@@ -145,7 +146,8 @@ func TestStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, err := New(Config{Backup: row.write, Token: token, Log: slog.New(slog.DiscardHandler)})
+			service := shortener.New(shortener.Config{Store: memstore.New(), Now: time.Now})
+			h, err := New(Config{Service: service, Backup: row.write, Token: token, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
