@@ -55,9 +55,9 @@ func requests() []mutant {
 		{fault: "a page of another site may create", file: create, test: "TestForeignPages",
 			from: "if s.crossOrigin.Check(r) != nil {", to: "if false {"},
 		{fault: "a full client is told to wait for the throttle alone", file: create, test: "TestRetryAfterIsTrue",
-			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "s.throttle.Wait(who)"},
+			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), throttle.Wait(who))", to: "throttle.Wait(who)"},
 		{fault: "a full client is told to wait for the day alone", file: create, test: "TestRetryAfterIsTrue",
-			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who))", to: "exceeded.Usage.ResetAt.Sub(s.now())"},
+			from: "max(exceeded.Usage.ResetAt.Sub(s.now()), throttle.Wait(who))", to: "exceeded.Usage.ResetAt.Sub(s.now()) + 0*throttle.Wait(who)"},
 
 		{fault: "a key that is not known pays as its address", file: shown, test: "TestUnknownKey",
 			from: "\tcase shown:\n\t\tkey, ok := s.service.FindKey(text)\n\t\tif !ok {", to: "\tcase shown:\n\t\tkey, ok := s.service.FindKey(text)\n\t\tif !ok && text == \"\" {"},

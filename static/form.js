@@ -67,7 +67,7 @@ function refuse(problem, headers, lists) {
   $('limited').hidden = !limited;
   $('fewer').hidden = !lists?.fewer(headers, url.value);
   $('none').hidden = !$('fewer').hidden;
-  if (limited) wait(Number(headers.get('Retry-After')), Date.parse(headers.get('Date')) || Date.now());
+  if (limited) wait(headers);
   $('problem').hidden = false;
   url.setAttribute('aria-describedby', 'problem list allowance');
   if (faulty) {
@@ -77,24 +77,13 @@ function refuse(problem, headers, lists) {
   $('problem').scrollIntoView({block: 'nearest'}); // a long list may have pushed it off the screen
 }
 
-// wait tells when to come back. It counts from the server's clock, because the
-// visitor's may be wrong.
-function wait(seconds, sent) {
-  const soon = seconds <= 90;
-  $('soon').hidden = !soon;
-  $('later').hidden = soon;
-  if (!soon) {
-    show($('later').querySelector('time'), wholeMinute(sent + seconds * 1000));
-    return;
-  }
-  $('soon').textContent = say('retry.in', {Count: seconds});
-  timer = setTimeout(() => { $('soon').textContent = say('retry.now'); }, seconds * 1000);
-}
-
-// wholeMinute rounds up. Retry-After is up to a second more than the wait, and
-// the Date header up to a second less than the time.
-function wholeMinute(ms) {
-  return new Date(Math.ceil((ms - 1000) / 60_000) * 60_000);
+// wait tells when to come back.
+function wait(headers) {
+  $('later').hidden = true; // the server's own page has it apart
+  $('soon').hidden = false;
+  $('soon').textContent = retry(headers);
+  const seconds = Number(headers.get('Retry-After'));
+  if (seconds <= soon) timer = setTimeout(() => { $('soon').textContent = say('retry.now'); }, seconds * 1000);
 }
 
 // send tries twice where no answer comes. Only what has several lines can be answered
@@ -144,10 +133,11 @@ async function refresh() {
     if (!response.ok) return;
     const {limit, remaining, resets_at, open} = await response.json();
     const told = open || remaining === 0; // else a wider limit is reached
+    const blocked = limit === 0; // for as long as the operator wants it
     if (limit !== null) $('daily').textContent = told ? say('allowance.left', {Count: limit, Remaining: remaining}) : say('allowance.daily', {Count: limit});
-    $('daily').hidden = limit === null;
-    $('opens').hidden = open;
-    $('fresh').hidden = !open || limit === null;
+    $('daily').hidden = limit === null || blocked;
+    $('opens').hidden = open || blocked;
+    $('fresh').hidden = !open || limit === null || blocked;
     for (const time of $('allowance').querySelectorAll('time')) show(time, new Date(resets_at));
   } catch { /* as above */ }
 }

@@ -14,9 +14,9 @@ function ask(method, change) {
   return call(`${base}api/links/${link.slug}`, {method, headers, body: change && JSON.stringify(change)}, noAnswer);
 }
 
-// explain is what a problem says here. The API's limit is told to programs.
+// explain is what a problem says here. Its own text tells programs of a header.
 function explain({code, detail}, headers) {
-  return code === 'rate_limited' ? say('manage.limited', {Seconds: headers.get('Retry-After')}) : detail;
+  return code === 'rate_limited' ? say('manage.limited', {Retry: retry(headers)}) : detail;
 }
 
 // finish ends the page's work with a sentence.
@@ -60,10 +60,15 @@ function showLink(found) {
   const used = link.max_visits !== null && link.visits >= link.max_visits;
   $('visits').textContent = link.max_visits === null ? say('manage.unlimited') : say('manage.used', {Visits: link.visits, Max: link.max_visits});
   const over = end && end <= Date.now();
-  const ended = [[link.taken_down, say('manage.taken_down')], [link.blocked, say('manage.blocked')],
-    [over, say('manage.expired')], [used, say('manage.used_up')]].find(([is]) => is);
-  $('ended').hidden = !ended;
-  $('ended').textContent = ended?.[1] ?? '';
+  // All that is in the way, unless nothing can be done about it.
+  const ended = link.taken_down ? [say('manage.taken_down')]
+    : [link.blocked && say('manage.blocked'), over && say('manage.expired'), used && say('manage.used_up')].filter(Boolean);
+  $('ended').hidden = ended.length === 0;
+  $('ended').replaceChildren(...ended.map((text) => {
+    const p = document.createElement('p');
+    p.textContent = text;
+    return p;
+  }));
   form.hidden = link.taken_down;
   showStatistics(link.statistics);
   fields.url.value = link.url;

@@ -25,15 +25,37 @@ function say(key, values = {}) {
   return fill(typeof word === 'string' ? word : word[plural.select(values.Count)], values);
 }
 
-// show writes an instant into a <time>, in the visitor's zone and in UTC.
-function show(time, instant) {
+// clock is an instant as text, in the visitor's zone and in UTC.
+function clock(instant, date) {
   const text = (timeZone) => instant.toLocaleString(lang === 'en' ? 'en-GB' : lang, {
-    ...('dated' in time.dataset && {day: 'numeric', month: 'long', year: 'numeric'}),
-    hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone,
+    ...date, hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone,
   });
   const utc = `${text('UTC')}\u00a0UTC`;
+  return instant.getTimezoneOffset() === 0 ? utc : say('local_time', {Local: text(), UTC: utc});
+}
+
+// show writes an instant into a <time>.
+function show(time, instant) {
   time.dateTime = instant.toISOString();
-  time.textContent = instant.getTimezoneOffset() === 0 ? utc : say('local_time', {Local: text(), UTC: utc});
+  time.textContent = clock(instant, 'dated' in time.dataset && {day: 'numeric', month: 'long', year: 'numeric'});
+}
+
+// soon is up to where a wait is told in seconds. The server has the same bound.
+const soon = 90;
+
+// retry says when a limited client may try again, by the headers of the answer. It
+// counts from the server's clock, because the visitor's may be wrong.
+function retry(headers) {
+  const seconds = Number(headers.get('Retry-After'));
+  if (seconds <= soon) return say('retry.in', {Count: seconds});
+  const sent = Date.parse(headers.get('Date')) || Date.now();
+  return say('retry.at', {Time: clock(wholeMinute(sent + seconds * 1000))});
+}
+
+// wholeMinute rounds up. Retry-After is up to a second more than the wait, and
+// the Date header up to a second less than the time.
+function wholeMinute(ms) {
+  return new Date(Math.ceil((ms - 1000) / 60_000) * 60_000);
 }
 
 // putInstant shows an instant in a field of local time; null empties it.

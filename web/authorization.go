@@ -16,7 +16,11 @@ func (s *server) payer(r *http.Request) (quota.Client, error) {
 	case shown:
 		key, ok := s.service.FindKey(text)
 		if !ok {
-			return quota.Client{}, unauthorized(say("problem.key_unknown"))
+			wrong := say("problem.key_unknown")
+			if s.keysOnly { // without a key it would be refused as well
+				wrong = say("problem.key")
+			}
+			return quota.Client{}, unauthorized(wrong)
 		}
 		return key.Client(), nil
 	case s.keysOnly:

@@ -392,7 +392,7 @@ func TestRefusedListAsAPage(t *testing.T) {
 	}
 	for _, row := range []struct{ list, want string }{
 		{"https://example.org/\nhttps://example.org/\nhttps://example.org/", "Fewer links are left for you today than the list has."},
-		{"https://example.org/\nhttps://example.org/", "No more links can be made from your IP address just now. Others may share it."}, // by then a wider level is full
+		{"https://example.org/\nhttps://example.org/", "No more links can be made just now. You may share the limit with others, for example on the same IP address."}, // by then a wider level is full
 	} {
 		if got := ask(row.list).id(t, "problem").text(); got != row.want+" Try again at 00:00 UTC." {
 			t.Errorf("problem: %q", got)

@@ -103,7 +103,7 @@ func (s *server) createIn(w http.ResponseWriter, r *http.Request, own *place) er
 		if len(b.typed.URL) > maxBody {
 			b.typed.URL = "" // a page takes up to 75 times as much memory as it shows of that
 		}
-		return &refusedForm{err: s.limited(err, who), who: who, read: true, typed: b.typed, lines: b.lines}
+		return &refusedForm{err: s.limited(err, who, false), who: who, read: true, typed: b.typed, lines: b.lines}
 	}
 	return s.writeCreated(w, r, made, b.batch)
 }
@@ -164,12 +164,16 @@ func (s *server) tellRemaining(w http.ResponseWriter, r *http.Request, who quota
 
 // limited turns a refusal for want of quota into one that says how long to wait:
 // until the counter starts anew, or for the throttle where that takes longer.
-func (s *server) limited(err error, who quota.Client) error {
+func (s *server) limited(err error, who quota.Client, change bool) error {
 	var exceeded *quota.ExceededError
 	if !errors.As(err, &exceeded) {
 		return err
 	}
-	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), s.throttle.Wait(who)), who: who}
+	throttle := s.throttle
+	if change {
+		throttle = s.changes
+	}
+	return &limitedError{wait: max(exceeded.Usage.ResetAt.Sub(s.now()), throttle.Wait(who)), who: who, change: change}
 }
 
 // writeCreated answers with one link, or with all of a batch in their order. Only

@@ -27,6 +27,7 @@ import (
 type siteConfig struct {
 	daily   int64         // links per client and day
 	every   time.Duration // 0 turns the throttle off
+	changes time.Duration // the throttle's of changes, likewise
 	prefix  string
 	contact string
 	private bool // whether links are made by holders of a key only
@@ -65,6 +66,13 @@ func openSite(t *testing.T, c siteConfig) *site {
 			t.Fatal(err)
 		}
 	}
+	var changes *quota.Throttle
+	if c.changes > 0 {
+		changes, err = quota.NewThrottle(quota.ThrottleConfig{Every: c.changes, Burst: 1, Clients: 1, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.service = shortener.New(shortener.Config{
 		Store:        memstore.New(),
 		Policy:       quota.Policy{Client: c.daily},
@@ -75,6 +83,7 @@ func openSite(t *testing.T, c siteConfig) *site {
 	handler, err := web.New(web.Config{
 		Service:   s.service,
 		Throttle:  throttle,
+		Changes:   changes,
 		KeysOnly:  c.private,
 		Rules:     web.Rules{Daily: c.daily, Every: c.every},
 		PublicURL: public,
@@ -105,8 +114,8 @@ func openSite(t *testing.T, c siteConfig) *site {
 const (
 	fresh50 = "50 links a day, 50 left today. Starts afresh at 09:00 your time (00:00 UTC)."
 	fresh49 = "50 links a day, 49 left today. Starts afresh at 09:00 your time (00:00 UTC)."
-	keepIt  = "Keep this manage link: it is the only way to change or delete the short link."
-	refused = "No more links can be made from your IP address just now. Others may share it. "
+	keepIt  = "Keep this manage link to change or delete the short link later."
+	refused = "No more links can be made just now. You may share the limit with others, for example on the same IP address. "
 )
 
 // wantLink checks that the tab shows a short link and that it leads to want.

@@ -85,7 +85,7 @@ func exportsAndForgets(t *testing.T, chromium context.Context) {
 	}
 	response.Body.Close()
 	v.goes(chromedp.Click(chromedp.CSS("#kept-links .manage")))
-	v.wantText("state", "This link has ended and leads nowhere any more.")
+	v.wantText("state", "This link has expired, used up its visits or been deleted.")
 	v.do(chromedp.Navigate(s.origin + "/"))
 	v.wantText("kept-links", s.origin+"/first https://example.org/first Copy QR code Manage")
 

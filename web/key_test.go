@@ -47,7 +47,7 @@ func TestKeyIsAClient(t *testing.T) {
 	for _, from := range []string{home, office} {
 		wantAnswer(t, make(key, from), http.StatusCreated, "")
 	}
-	wantAnswer(t, make(key, elsewhere), http.StatusTooManyRequests, "This key may make 5 links per UTC day and about one every minute. Wait")
+	wantAnswer(t, make(key, elsewhere), http.StatusTooManyRequests, "This key may make 5 links per UTC day and about one every minute. The whole service may have a limit too. Wait")
 	for range 2 { // the addresses have their own
 		wantAnswer(t, make("", home), http.StatusCreated, "")
 	}
@@ -217,6 +217,9 @@ func TestPrivateInstance(t *testing.T) {
 	if n := s.store.calls.Load() - before; n != 0 {
 		t.Errorf("%d calls to the store", n)
 	}
+	// To leave the header out would be of no use.
+	wantAnswer(t, s.with("snip_unknown", call{body: goodJSON}), http.StatusUnauthorized,
+		`"detail":"Send the key that the operator gave you in the header Authorization: Bearer, once."`)
 	key := s.makeKey(t, "me", 5)
 	wantAnswer(t, s.with(key, call{body: `{"url":"https://example.org/","slug":"mine"}`}), http.StatusCreated, "")
 	wantLocation(t, s, "/mine", http.StatusFound, "https://example.org/")

@@ -77,7 +77,7 @@ func TestLimitedAnswersAreTheSameBytes(t *testing.T) {
 
 func TestWhatTheLimitedAreTold(t *testing.T) {
 	t.Parallel()
-	const rest = " An IP address may be shared by several people. Wait as long as the Retry-After header says, then try again."
+	const rest = " Networks and the whole service may have limits too, and several people may share one IP address. Wait as long as the Retry-After header says, then try again."
 	for _, row := range []struct {
 		rules   Rules
 		contact string

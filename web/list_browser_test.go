@@ -98,7 +98,7 @@ func makesList(t *testing.T, chromium context.Context) {
 
 	v.do(chromedp.KeyEvent(kb.Enter))
 	v.wantText("made", "Copied Download Leads to Short link https://example.org/1 "+rows[0][1]+" Manage "+quoted+" "+rows[1][1]+" Manage "+
-		"Keep the manage links: they are the only way to change or delete the short links.")
+		"Keep the manage links to change or delete the short links later.")
 	if got := get(v, chromedp.Evaluate[string](`navigator.clipboard.readText()`, chromedp.EvalAwaitPromise)); got != rows[0][1]+"\n"+rows[1][1] {
 		t.Errorf("copied %q", got)
 	}

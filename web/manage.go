@@ -87,7 +87,7 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	// Changes cost no quota, but the writer's time: they have a throttle of their
 	// own, so that one holder cannot take it from everybody's creations.
 	if wait, ok := s.changes.Allow(holder.Client); !ok {
-		return &limitedError{wait: wait, who: holder.Client}
+		return &limitedError{wait: wait, who: holder.Client, change: true}
 	}
 	if r.Method == http.MethodDelete {
 		if err := s.service.Delete(r.Context(), slug, holder); err != nil {
@@ -103,7 +103,7 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	}
 	managed, err := s.service.Change(r.Context(), slug, holder, wanted)
 	if err != nil {
-		return s.limited(err, holder.Client)
+		return s.limited(err, holder.Client, true)
 	}
 	return s.writeManaged(w, r, managed)
 }

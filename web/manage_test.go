@@ -176,6 +176,35 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
+// A limit counts the visits that were made under one, and no others.
+func TestVisitsOfALaterLimit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	h := made(t, s, `{"url":"https://example.org/","slug":"mine"}`)
+	visit := func(statuses ...int) {
+		t.Helper()
+		for _, status := range statuses {
+			wantAnswer(t, s.do(call{method: "GET", target: "/mine"}), status, "")
+		}
+	}
+	limit := func(to, counted string) {
+		t.Helper()
+		wantAnswer(t, h.manage("PATCH", `{"max_visits":`+to+`}`), http.StatusOK, `"visits":`+counted+`,`)
+	}
+	visit(302, 302, 302)
+	limit("2", "0")
+	visit(302, 302, 410)
+	limit("null", "null")
+	visit(302, 302)
+	limit("3", "2")
+	visit(302, 410)
+	limit("3", "3")
+	visit(410)
+}
+
+// limitedChange is what a limited change is told, whichever limit it is.
+const limitedChange = `"code":"rate_limited","detail":"The limit for changes is reached. Wait as long as the Retry-After header says, then try again."`
+
 // Changes have a throttle of their own: they take no token of creations, and
 // creations none of theirs.
 func TestChangesAreThrottled(t *testing.T) {
@@ -188,7 +217,7 @@ func TestChangesAreThrottled(t *testing.T) {
 	calls := s.store.calls.Load()
 	for _, method := range []string{"PATCH", "DELETE"} {
 		w := h.manage(method, `{}`)
-		wantAnswer(t, w, http.StatusTooManyRequests, "rate_limited")
+		wantAnswer(t, w, http.StatusTooManyRequests, limitedChange)
 		if w.Header().Get("Retry-After") != "10" {
 			t.Errorf("Retry-After %q", w.Header().Get("Retry-After"))
 		}

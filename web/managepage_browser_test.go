@@ -22,6 +22,7 @@ func TestBrowserManages(t *testing.T) {
 		"from making to deleting":        managesItsLink,
 		"changes every field":            changesEveryField,
 		"is told what is wrong":          isToldWhatIsWrongWithFields,
+		"is told when to try again":      isToldWhenToTryAgain,
 		"is told nothing of other links": isToldNothingOfOtherLinks,
 		"without script":                 managesWithoutScript,
 		"sees its visits":                seesItsVisits,
@@ -177,7 +178,7 @@ func managesItsLink(t *testing.T, chromium context.Context) {
 	v.wantFocus("#state")
 	v.wantVisit(short, 410, "")
 	v.do(chromedp.Reload())
-	v.wantText("state", "This link has ended and leads nowhere any more.")
+	v.wantText("state", "This link has expired, used up its visits or been deleted.")
 
 	at := get(v, chromedp.Location())
 	_, token, _ := strings.Cut(at, "/-/manage#My-Event.")
@@ -221,7 +222,18 @@ func changesEveryField(t *testing.T, chromium context.Context) {
 	v.wantVisit(short, 302, "https://example.org/")
 	v.wantVisit(short, 410, "")
 	v.do(chromedp.Reload())
-	v.wantText("ended", "Its visits are used up. A larger number, or none, opens it again.")
+	const usedUp = "Its visits are used up. To open it again, set more visits than were used, or any number."
+	v.wantText("ended", usedUp)
+	if _, err := s.service.AddBlock(t.Context(), "example.org", ""); err != nil {
+		t.Fatal(err)
+	}
+	v.do(chromedp.Reload())
+	v.wantText("ended", "The host that it leads to is blocked here. To open it again, set another destination. "+usedUp)
+	if err := s.service.RemoveBlock(t.Context(), "example.org", ""); err != nil {
+		t.Fatal(err)
+	}
+	v.do(chromedp.Reload())
+	v.wantText("ended", usedUp)
 
 	// What is not typed over stays as it is, to the fraction of a second.
 	v.fill("max_visits", "2")
@@ -250,6 +262,24 @@ func changesEveryField(t *testing.T, chromium context.Context) {
 	v.typeTime("expires_at", "020120300600PM")
 	v.do(chromedp.Click(chromedp.CSS("#change button[type=submit]")))
 	v.wantText("ends", "1 February 2030 at 18:00 your time (1 February 2030 at 09:00 UTC)")
+}
+
+// A wait is told in seconds where it is short, else as the time of day.
+func isToldWhenToTryAgain(t *testing.T, chromium context.Context) {
+	for every, want := range map[time.Duration]string{
+		time.Second:      "Try again in 1 second.",
+		90 * time.Second: "Try again in 90 seconds.",
+		91 * time.Second: "Try again at 07:02 your time (22:02 UTC).",
+		11 * time.Hour:   "Try again at 18:00 your time (09:00 UTC).",
+	} {
+		s := openSite(t, siteConfig{daily: 50, changes: every})
+		v := openTab(t, chromium, s.origin)
+		v.openManage(s, `{"url":"https://example.org/","slug":"mine"}`)
+		v.do(chromedp.Click(chromedp.ID("forward_query")), chromedp.Click(chromedp.CSS("#change button[type=submit]")))
+		v.wantText("saved", "Saved.")
+		v.do(chromedp.Click(chromedp.ID("forward_query")), chromedp.Click(chromedp.CSS("#change button[type=submit]")))
+		v.wantText("problem", "The limit for changes is reached. "+want)
+	}
 }
 
 func isToldWhatIsWrongWithFields(t *testing.T, chromium context.Context) {

@@ -187,6 +187,7 @@ type allowanceLine struct {
 	Remaining int64
 	Counted   bool // whether Remaining is known and true
 	Closed    bool // whether a creation now would be refused for want of quota
+	Blocked   bool // whether the operator lets the client make none, for as long as that holds
 	Resets    clock
 	Pace      string // a sentence; empty leaves it out
 }
@@ -207,6 +208,7 @@ func (p *pages) allowanceLine(t *tongue, v *allowanceView) allowanceLine {
 	line.Resets = timeOfDay(v.ResetsAt)
 	if v.Limit != nil && v.Remaining != nil {
 		line.Limit, line.Remaining = *v.Limit, *v.Remaining
+		line.Blocked = line.Limit == 0
 		// Where a wider level is closed, what is left of the client's own is no use.
 		line.Counted = v.Open || *v.Remaining == 0
 	}

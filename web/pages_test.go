@@ -104,7 +104,7 @@ func TestFormSaysTheProblem(t *testing.T) {
 		p.retryAfter = wait
 		return &p
 	}
-	const shared = "No more links can be made from your IP address just now. Others may share it. "
+	const shared = "No more links can be made just now. You may share the limit with others, for example on the same IP address. "
 	for _, row := range []struct {
 		name        string
 		typed       string
@@ -233,7 +233,7 @@ func TestResultShowsTheLink(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Leads to https://example.org/a?b=1&c=2", "Ends on 31 January 2027 at 09:00 UTC", "Ends after this many visits: 7", "Make another",
-		"Keep this manage link: it is the only way to change or delete the short link.",
+		"Keep this manage link to change or delete the short link later.",
 	} {
 		if got := page.text(); !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q: %q", want, got)
@@ -266,10 +266,10 @@ func TestMessagesLeadOn(t *testing.T) {
 		http.StatusForbidden:           "Refused",
 		http.StatusNotFound:            "Nothing here",
 		http.StatusMethodNotAllowed:    "That does not work here",
-		http.StatusGone:                "This link has ended",
+		http.StatusGone:                "This link no longer works",
 		http.StatusTeapot:              "Refused",
 		http.StatusInternalServerError: "Something went wrong",
-		http.StatusServiceUnavailable:  "Back in a moment",
+		http.StatusServiceUnavailable:  "Temporarily unavailable",
 	} {
 		page := parsePage(t, func(w io.Writer) error {
 			return p.message(w, p.english(), newProblem(status, "some_code", verbatim("A sentence.")))

@@ -115,21 +115,21 @@ func TestPreviewPage(t *testing.T) {
 	const head = "Where this link leads – Snip Snip Where this link leads "
 	const foot = " Report this link Questions, or a link to report: links@example.org English · 한국어 · 日本語"
 	for slug, want := range map[string]struct{ page, title string }{
-		"plain": {"www.example.org The whole address https://www.example.org/a Made on 28 November 2026. It has no end. 0 visits so far. Go there",
+		"plain": {"www.example.org The whole address https://www.example.org/a Made on 28 November 2026. It does not expire. 0 visits so far. Go there",
 			"A short link to www.example.org"},
-		"ends": {"example.org The whole address https://example.org/ Made on 28 November 2026. It leads there until 29 November 2026 at 11:00 UTC. 0 visits so far. Go there",
+		"ends": {"example.org The whole address https://example.org/ Made on 28 November 2026. It expires on 29 November 2026 at 11:00 UTC. 0 visits so far. Go there",
 			"A short link to example.org"},
 		"ours": {"한국.example The name has letters other than a to z, some of which look like them. Browsers know it as xn--3e0b707e.example " +
-			"The whole address https://한국.example/ Made on 28 November 2026. It has no end. 0 visits so far. Go there",
+			"The whole address https://한국.example/ Made on 28 November 2026. It does not expire. 0 visits so far. Go there",
 			"A short link to xn--3e0b707e.example"},
 		"fake": {"аpple.example The name has letters other than a to z, some of which look like them. Browsers know it as xn--pple-43d.example " +
 			"It mixes letters of different scripts, as imitations of well-known names do. Go on only if you expected that. " +
-			"The whole address https://аpple.example/ Made on 28 November 2026. It has no end. 0 visits so far. Go there",
+			"The whole address https://аpple.example/ Made on 28 November 2026. It does not expire. 0 visits so far. Go there",
 			"A short link to xn--pple-43d.example"},
 		"few": {"This link may be visited a limited number of times, so where it leads is shown to those who visit it. The button uses one visit. " +
-			"Made on 28 November 2026. It has no end. Visit it",
+			"Made on 28 November 2026. It does not expire. Visit it",
 			"A short link"},
-		"odd": {"The whole address read by no rule of today Made on 28 November 2026. It has no end. 0 visits so far. Go there",
+		"odd": {"The whole address read by no rule of today Made on 28 November 2026. It does not expire. 0 visits so far. Go there",
 			"A short link"},
 	} {
 		page := s.preview("/go/"+slug+"+", "text/html")

@@ -22,7 +22,7 @@ func TestBrowserShowsKey(t *testing.T) {
 	if told := v.text("allowance"); told != "" {
 		t.Errorf("an address is told %q", told)
 	}
-	const wrong = "This key is not valid here. Check it, or ask the operator for one."
+	const wrong = "Enter a valid key. If you have none, ask the operator for one."
 	v.enter("example.org/page")
 	v.wantText("key-problem", wrong)
 	for _, typed := range []string{"snip_AAAAAAAAAAAAAAAAAAAAAAAAAA", "schlüssel", "two words"} {

@@ -146,8 +146,9 @@ func sentence(r shortener.Reason) message { return message{"reason." + r.Name, r
 // limitedError is a refusal for want of a throttle's token or of quota. It does
 // not say which: the answer must not either.
 type limitedError struct {
-	wait time.Duration
-	who  quota.Client
+	wait   time.Duration
+	who    quota.Client
+	change bool // whether a change of a link was asked for, and no new link
 }
 
 func (e *limitedError) Error() string { return fmt.Sprintf("limited for %s", e.wait) }
@@ -156,7 +157,11 @@ func (e *limitedError) Error() string { return fmt.Sprintf("limited for %s", e.w
 // does not know is a fault of ours.
 func (s *server) problemOf(err error) *problem {
 	if limited, ok := errors.AsType[*limitedError](err); ok {
-		p := *s.tooManyOf(limited.who)
+		refusal := s.tooManyChanges
+		if !limited.change {
+			refusal = s.tooManyOf(limited.who)
+		}
+		p := *refusal
 		p.retryAfter = max(limited.wait, time.Second) // the turn of the day may have come meanwhile
 		return &p
 	}
@@ -257,10 +262,10 @@ func invalidCode(kind error) string {
 	}
 }
 
-// tooMany returns the refusal that all limits share, written down beforehand: a
+// tooMany returns a refusal that all limits share, written down beforehand: a
 // script that does not heed it asks for it thousands of times a second.
-func tooMany(c *catalogue, r Rules, contact string) (*problem, error) {
-	p := newProblem(http.StatusTooManyRequests, "rate_limited", limits(r, contact, false))
+func tooMany(c *catalogue, m message) (*problem, error) {
+	p := newProblem(http.StatusTooManyRequests, "rate_limited", m)
 	beforehand := *p
 	for _, t := range c.tongues {
 		body, err := p.body(t)
@@ -308,8 +313,13 @@ func limits(r Rules, contact string, key bool) message {
 	if key { // nobody shares it by chance
 		limited = say("problem.limited_key", "Rules", rules)
 	}
-	if contact != "" {
-		limited = say("problem.limited_contact", "Limited", limited, "Contact", contact)
+	return withContact(limited, contact)
+}
+
+// withContact adds whom the limited may ask, where that is known.
+func withContact(limited message, contact string) message {
+	if contact == "" {
+		return limited
 	}
-	return limited
+	return say("problem.limited_contact", "Limited", limited, "Contact", contact)
 }

@@ -154,7 +154,7 @@ func TestChangedDestinationIsChecked(t *testing.T) {
 		{webrisktest.Safe, "https://two.example/", http.StatusOK, `"url":"https://two.example/"`},
 		{webrisktest.Status(503), "https://three.example/", http.StatusServiceUnavailable, "could not be checked"},
 		{webrisktest.Dangerous(time.Now().Add(time.Hour)), "https://four.example/", http.StatusBadRequest, `"code":"blocked_destination"`},
-		{webrisktest.Safe, "https://five.example/", http.StatusTooManyRequests, `"code":"rate_limited"`},
+		{webrisktest.Safe, "https://five.example/", http.StatusTooManyRequests, limitedChange},
 		{webrisktest.Safe, "https://two.example/", http.StatusOK, `"url":"https://two.example/"`},
 	} {
 		server.Set(row.answer)

@@ -55,6 +55,7 @@ type server struct {
 	changes        *quota.Throttle
 	keysOnly       bool
 	tooMany        *problem // the 429, but for its wait
+	tooManyChanges *problem // that of changes
 	site           string   // the public URL without its path
 	short          string   // what a slug is appended to
 	redirectStatus int
@@ -104,7 +105,11 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	tooMany, err := tooMany(languages, c.Rules, c.Contact)
+	limited, err := tooMany(languages, limits(c.Rules, c.Contact, false))
+	if err != nil {
+		return nil, err
+	}
+	limitedChange, err := tooMany(languages, withContact(say("problem.limited_change"), c.Contact))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +135,8 @@ func New(c Config) (http.Handler, error) {
 		throttle:       c.Throttle,
 		changes:        c.Changes,
 		keysOnly:       c.KeysOnly,
-		tooMany:        tooMany,
+		tooMany:        limited,
+		tooManyChanges: limitedChange,
 		site:           siteOf(c.PublicURL),
 		short:          shortBase(c.PublicURL),
 		redirectStatus: c.RedirectStatus,
