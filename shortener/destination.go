@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // MaxDestination is the longest destination, in bytes, a scheme that was added
@@ -33,10 +35,13 @@ func NewDestinations(public *url.URL, allowPrivate bool) (Destinations, error) {
 	return Destinations{own: own, allowPrivate: allowPrivate}, nil
 }
 
-// Parse returns the destination to store: the text without outer blanks, and
+// Parse returns the destination to store: the text without outer white space, and
 // otherwise byte for byte as it was typed, except that text shaped like a host
 // gets "https://" in front. The error is an [*InvalidError] of the kind
 // [ErrInvalidURL] or [ErrBlockedDestination].
+//
+// Other invisible characters at either end are refused, and not cut off: some belong
+// to the character before them, as in an emoji.
 //
 // It is deliberately no URL parser: net/url refuses and rewrites what people
 // shorten every day, such as a stray % or a raw blank, and what a browser makes
@@ -46,12 +51,18 @@ func NewDestinations(public *url.URL, allowPrivate bool) (Destinations, error) {
 // a backslash or a percent sign in the host, a user name.
 func (d Destinations) Parse(text string) (string, error) {
 	text = strings.TrimSpace(text)
+	if err := checkEnds(text); err != nil {
+		return "", invalidURL(err)
+	}
+	if holdsAnother(text) { // before checkText, which has another reason for a line break
+		return "", invalidURL(because("must_be_one_address"))
+	}
 	if err := checkText(text); err != nil {
 		return "", invalidURL(err)
 	}
 	if !hasScheme(text) {
 		if !shapedLikeHost(text) {
-			return "", invalidURL(noScheme(text))
+			return "", invalidURL(because("must_start_with_http_or_https"))
 		}
 		text = "https://" + text
 		if err := checkText(text); err != nil {
@@ -106,15 +117,6 @@ func Location(destination string) string {
 	return p.scheme + host + escape(p.port) + escape(p.rest)
 }
 
-// noScheme says why a text without a scheme is refused. What chat programs put
-// in front of a copied link cannot be seen, so it is named.
-func noScheme(text string) error {
-	if c, _ := utf8.DecodeRuneInString(text); unicode.Is(unicode.Cf, c) {
-		return because("must_not_begin_with_the_invisible_character", "Character", fmt.Sprintf("%U", c))
-	}
-	return because("must_start_with_http_or_https")
-}
-
 func invalidURL(err error) error {
 	reason, _ := errors.AsType[Reason](err)
 	return &InvalidError{Field: "url", Kind: ErrInvalidURL, Reason: reason}
@@ -139,6 +141,50 @@ func checkText(text string) error {
 		return because("must_not_contain_the_control_character", "Character", fmt.Sprintf("%U", c))
 	}
 	return nil
+}
+
+// checkEnds refuses characters at either end that nobody sees, and names them.
+func checkEnds(text string) error {
+	if c, _ := utf8.DecodeRuneInString(text); Invisible(c) {
+		return because("must_not_begin_with_the_invisible_character", "Character", fmt.Sprintf("%U", c))
+	}
+	if c, _ := utf8.DecodeLastRuneInString(text); Invisible(c) {
+		return because("must_not_end_with_the_invisible_character", "Character", fmt.Sprintf("%U", c))
+	}
+	return nil
+}
+
+// shownBlank are characters that Unicode calls visible and fonts show as a blank.
+var shownBlank = rangetable.New('\u2800', '\ufffc', '\U0001d159', '\U00013441', '\U00013442', '\U00016fe4')
+
+// Invisible reports whether a character outside ASCII is invisible, looks like a
+// blank, or turns the direction of what follows.
+func Invisible(c rune) bool {
+	return c >= utf8.RuneSelf &&
+		unicode.In(c, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, shownBlank)
+}
+
+// holdsAnother reports whether an address with a scheme follows other text, behind
+// white space or a comma. Both are allowed within a destination, and so is another
+// address, as in https://web.archive.org/web/2020/https://example.org/.
+func holdsAnother(text string) bool {
+	for {
+		before, after, found := strings.Cut(text, "://")
+		if !found {
+			return false
+		}
+		lead := strings.TrimRightFunc(before, inScheme)
+		scheme := before[len(lead):]
+		c, _ := utf8.DecodeLastRuneInString(strings.TrimRight(lead, "\"'`<([{"))
+		if scheme != "" && (unicode.IsSpace(c) || Invisible(c) || strings.ContainsRune(",，、،", c)) {
+			return true
+		}
+		text = after
+	}
+}
+
+func inScheme(c rune) bool {
+	return c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("+-.", c))
 }
 
 // hasScheme reports whether the text starts with a scheme that is allowed. Case
@@ -192,10 +238,11 @@ func split(text string) (parts, error) {
 	if i := strings.LastIndexByte(p.host, ':'); i > strings.LastIndexByte(p.host, ']') {
 		p.host, p.port = p.host[:i], p.host[i:]
 	}
-	switch strings.ToLower(p.host) {
-	case "":
+	name := strings.ToLower(p.host)
+	switch {
+	case name == "":
 		return parts{}, because("must_have_a_host")
-	case "http", "https":
+	case name == "http", name == "https", p.port == ":" && strings.HasPrefix(p.rest, "//"):
 		return parts{}, because("has_its_scheme_twice")
 	}
 	return p, nil

@@ -20,7 +20,7 @@ import (
 // Link leads from a slug to a destination.
 type Link struct {
 	Slug        Slug
-	Destination string    // byte for byte as its maker gave it, but for outer blanks and a missing scheme
+	Destination string    // byte for byte as its maker gave it, but for outer white space and a missing scheme
 	CreatedAt   time.Time // UTC, in whole microseconds
 	ExpiresAt   time.Time // UTC, in whole microseconds; the zero time is never
 	Day         string    // the UTC day whose counters paid for it, such as "2026-11-29"

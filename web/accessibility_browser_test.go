@@ -81,7 +81,7 @@ func TestBrowserAccessibility(t *testing.T) {
 			v.wantStatus(http.StatusCreated, pressButton)
 		})},
 		{page: "preview", open: func(v *tab, s *site) {
-			v.arrive(s.make(v.t, "https://аpple.example/\u202egpj.exe"+longAddress)+"+", http.StatusOK)
+			v.arrive(s.make(v.t, "https://аpple.example/\u202egpj.exe/"+longAddress)+"+", http.StatusOK)
 			v.do(chromedp.WaitVisible(chromedp.ID("warning")))
 		}},
 		{page: "preview of a limited link", open: func(v *tab, s *site) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -139,6 +140,11 @@ func (b *wanted) readLines(text string) error {
 		if each.URL = strings.TrimSpace(line); each.URL == "" {
 			continue
 		}
+		if endsInColumn(each.URL) {
+			wrong := invalidField("url", say("reason.ends_in_a_column"))
+			wrong.code = "invalid_url"
+			b.faults = append(b.faults, shortener.ItemError{Index: len(b.links), Err: wrong})
+		}
 		if err := b.add(each); err != nil {
 			return err
 		}
@@ -146,6 +152,22 @@ func (b *wanted) readLines(text string) error {
 	}
 	return b.notEmpty()
 }
+
+// endsInColumn reports whether a line looks like a row of a table, as in
+// "https://example.org/,one": what follows its last comma is nothing, a date, or could
+// be a slug. Kept as a destination, it would lead elsewhere without a word.
+func endsInColumn(line string) bool {
+	comma := strings.LastIndexByte(line, ',')
+	if comma < 0 {
+		return false
+	}
+	last := strings.TrimSpace(line[comma+1:])
+	_, slug := shortener.ParseSlug(last)
+	return last == "" || slug || instant.MatchString(last)
+}
+
+// instant is a date, with or without the time that expires_at has.
+var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ][\d:.]+([Zz]|[+-][\d:]+)?)?$`)
 
 func (b *wanted) add(link shortener.NewLink) error {
 	if len(b.links) == shortener.MaxBatch {

@@ -200,6 +200,15 @@ func TestWrongItems(t *testing.T) {
 		{"lines", mediaPlain, "https://example.org/\n\n\nftp:x\n\x01\n", 400, "invalid_url", []itemFault{
 			line(4, 1, "url", "invalid_url", "url: must start with http"), line(5, 2, "url", "invalid_url", "url: must not contain the control character U+0001"),
 		}},
+		{"rows of a table", mediaPlain, "https://example.org/1,one\nhttps://example.org/?a,b=c\nexample.org/2, two\nhttps://example.org/3,\n" +
+			"https://example.org/4,four,2030-01-31T18:00:00+09:00\nhttps://example.org/5,2030-01-31\nhttps://example.org/6%2Csix\n", 400, "invalid_url", []itemFault{
+			line(1, 0, "url", "invalid_url", "url: ends like a row of a table"), line(3, 2, "url", "invalid_url", "url: ends like a row"),
+			line(4, 3, "url", "invalid_url", "url: ends like a row"), line(5, 4, "url", "invalid_url", "url: ends like a row"),
+			line(6, 5, "url", "invalid_url", "url: ends like a row")}},
+		{"rows in a form", mediaForm, "url=https://example.org/1,one%0Ahttps://example.org/2,two", 400, "invalid_url", []itemFault{
+			line(1, 0, "url", "invalid_url", "url: ends like a row"), line(2, 1, "url", "invalid_url", "url: ends like a row")}},
+		{"two on a line", mediaPlain, "https://example.org/1 https://example.org/2\nhttps://example.org/3\u200b", 400, "invalid_url", []itemFault{
+			line(1, 0, "url", "invalid_url", "url: must be one address"), line(2, 1, "url", "invalid_url", "url: must not end with the invisible character U+200B")}},
 		{"lines of a form", mediaForm, "url=https://example.org/%0A%0Aftp:x", 400, "invalid_url", []itemFault{line(3, 1, "url", "invalid_url", "url: must start with http")}},
 		{"lines of a file", mediaParts, multi("file", "https://example.org/\rx\nftp:x"), 400, "invalid_url", []itemFault{
 			line(1, 0, "url", "invalid_url", "url: must not contain the control character U+000D"), line(2, 1, "url", "invalid_url", "url: must start with http"),

@@ -182,7 +182,7 @@ func meansTheSameByABlank(t *testing.T, chromium context.Context) {
 	v.do(chromedp.Navigate(s.origin + "/"))
 	v.insert("url", "https://example.org/1\n\ufeff")
 	v.do(pressButton)
-	v.wantText("problem", "Line 2: This link must not begin with the invisible character U+FEFF.")
+	v.wantText("problem", "Line 2: This link must not start with the invisible character U+FEFF; remove it.")
 	v.do(chromedp.WaitReady(chromedp.CSS("#new:not([aria-busy])")))
 	v.insert("url", "https://example.org/1\n\u0085")
 	v.do(pressButton)

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
 	"snip/shortener"
 )
@@ -153,7 +152,7 @@ func pieces(address string) []piece {
 	var all []piece
 	start := 0
 	for i, c := range address {
-		if !unseen(c) {
+		if !shortener.Invisible(c) {
 			continue
 		}
 		if start < i {
@@ -166,12 +165,6 @@ func pieces(address string) []piece {
 		all = append(all, piece{Text: address[start:]})
 	}
 	return all
-}
-
-// unseen reports whether a character is invisible, looks like a blank, or turns
-// the direction of what follows.
-func unseen(c rune) bool {
-	return c >= 0x80 && unicode.In(c, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // reportURL is the contact's address for a report of one link.

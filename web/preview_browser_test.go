@@ -53,9 +53,9 @@ func previewIsText(t *testing.T, browser context.Context) {
 		`https://example.org/"><script>document.title='ran'</script><img src=x onerror="document.title='ran'">'&amp;`,
 		"https://example.org/a  b   c\u00a0d\u3000e",
 		"https://example.org/\u202egpj.exe\u202c/\u2069\u2067\u05d0\u05d1/\u2066x",
-		"https://example.org/a\u200bb\u00adc\ufeffd\u3164e\ufe0ff\U000e0041",
+		"https://example.org/a\u200bb\u00adc\ufeffd\u3164e\ufe0ff\U000e0041g",
 		"https://example.org/" + strings.Repeat("a", 8172),
-		"https://example.org/" + strings.Repeat("<i>%2F\u202e", 741),
+		"https://example.org/" + strings.Repeat("<i>%2F\u202e", 741) + "x",
 	} {
 		v.do(chromedp.Navigate(s.make(t, destination) + "+"))
 		if got := get(v, chromedp.Text(chromedp.ID("address"))); got != destination {

@@ -26,9 +26,9 @@ var hostileDestinations = map[string]string{
 	"markup":     `https://example.org/` + hostile + `</p></main>{{.Title}}<!--`,
 	"blanks":     "https://example.org/a  b   c\u00a0d\u3000e",
 	"direction":  "https://example.org/\u202egpj.exe\u202c/\u2069\u2067\u05d0\u05d1/\u2066x",
-	"invisible":  "https://example.org/a\u200bb\u00adc\ufeffd\u2028e\u3164f\ufe0fg\U000e0041",
+	"invisible":  "https://example.org/a\u200bb\u00adc\ufeffd\u2028e\u3164f\ufe0fg\U000e0041h",
 	"entities":   "https://example.org/?a=1&amp;b=2&copy;&#60;%3Cscript%3E+%2B",
-	"long":       "https://example.org/" + strings.Repeat("<i>%2F\u202e", 741),
+	"long":       "https://example.org/" + strings.Repeat("<i>%2F\u202e", 741) + "x",
 	"unbreaking": "https://example.org/" + strings.Repeat("a", 8172),
 }
 
