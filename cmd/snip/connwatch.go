@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"snip/web/admin"
 )
 
 // How long a connection may take for each step, in whole seconds. The time to
@@ -19,10 +24,39 @@ const (
 	idleTime   = 120
 )
 
+// phase is what a connection does.
+type phase int64
+
+const (
+	waiting   phase = iota // for a header, of which a part may be there
+	idle                   // kept after an answer; nothing of the next request is there
+	working                // at a request that has come, or whose body nobody reads yet
+	receiving              // a body that has not come to its end
+	sending                // an answer that the client has not taken
+	phases
+)
+
+// phaseNames are those of the metrics.
+var phaseNames = [phases]string{"waiting", "idle", "working", "receiving", "sending"}
+
+// phaseTimes are how long each may take. A request has one time, whatever its phase.
+var phaseTimes = [phases]int64{headerTime, idleTime, answerTime, answerTime, answerTime}
+
+// step is a phase and the second at which it began, or its request did.
+type step int64
+
+const phaseBits = 3
+
+func stepOf(second int64, p phase) step { return step(second<<phaseBits | int64(p)) }
+func (s step) phase() phase             { return phase(s & (1<<phaseBits - 1)) }
+func (s step) began() int64             { return int64(s >> phaseBits) }
+func (s step) in(p phase) step          { return stepOf(s.began(), p) }
+
 // connWatch is a listener whose connections are ended when they take longer than
-// they may, at most a second later.
+// they may, at most a second later, and of which no more are open than its bounds
+// allow.
 //
-// http.Server's own timeouts promise the same, but set the deadlines of the socket
+// http.Server's own timeouts promise the first, but set the deadlines of the socket
 // anew at each step of each request, which was measured to take 6 % of a
 // redirect. Here a step stores a number, and one goroutine looks at all
 // connections each second.
@@ -30,12 +64,15 @@ type connWatch struct {
 	net.Listener
 	seconds atomic.Int64 // since the start
 
-	mu    sync.Mutex
-	conns map[*watchedConn]struct{}
-}
-
-func newConnWatch(l net.Listener) *connWatch {
-	return &connWatch{Listener: l, conns: make(map[*watchedConn]struct{})}
+	mu      sync.Mutex
+	conns   map[*watchedConn]struct{}
+	bounds  connBounds
+	exempt  []netip.Prefix
+	service *connGroup // all connections
+	groups  map[groupKey]*connGroup
+	opened  int64
+	closed  map[string]int64 // by reason
+	refused map[string]int64 // by bound
 }
 
 // run ends what is overdue until ctx ends.
@@ -56,10 +93,11 @@ func (w *connWatch) endOverdue(now int64) {
 	var overdue []*watchedConn
 	w.mu.Lock()
 	for c := range w.conns {
-		if now > c.until.Load() {
+		if s := c.now(); now > s.began()+phaseTimes[s.phase()] {
 			overdue = append(overdue, c)
 		}
 	}
+	w.closed["overdue"] += int64(len(overdue))
 	w.mu.Unlock()
 	for _, c := range overdue { // outside the lock, which closing takes
 		c.Close()
@@ -68,55 +106,122 @@ func (w *connWatch) endOverdue(now int64) {
 
 // Accept implements [net.Listener].
 func (w *connWatch) Accept() (net.Conn, error) {
-	conn, err := w.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		conn, err := w.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			// Something else has taken the reserve. net/http tries again after a pause.
+			w.makeRoom("descriptors")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c := w.admit(conn); c != nil {
+			return c, nil
+		}
+		_ = conn.Close() // the client sees the end of it in any case
 	}
-	c := &watchedConn{Conn: conn, watch: w}
-	c.allow(headerTime)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.conns[c] = struct{}{}
-	return c, nil
 }
 
-// watchedConn is a connection that knows until when its present step may take.
+// stats returns what has become of the connections.
+func (w *connWatch) stats() admin.Connections {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := admin.Connections{
+		Limit:   int64(w.bounds.service),
+		Open:    map[string]int64{},
+		Closed:  map[string]int64{},
+		Refused: map[string]int64{},
+	}
+	for _, name := range phaseNames {
+		s.Open[name] = 0
+	}
+	for c := range w.conns {
+		s.Open[phaseNames[c.now().phase()]]++
+	}
+	for _, reason := range []string{"overdue", "descriptors", "client", "network", "service"} {
+		s.Closed[reason] = w.closed[reason]
+	}
+	for _, bound := range []string{"client", "network", "service"} {
+		s.Refused[bound] = w.refused[bound]
+	}
+	return s
+}
+
+// watchedConn is a connection that knows its present step.
 type watchedConn struct {
 	net.Conn
-	watch *connWatch
-	until atomic.Int64 // in seconds of the watch
-	idle  atomic.Bool  // whether the next byte begins a request
+	watch  *connWatch
+	number int64 // in the order of acceptance
+	groups []*connGroup
+	buffer int // of net/http, in bytes; 0 until the first read
+	resets int // of the read deadline, while idle
+	step   atomic.Int64
 }
+
+func (c *watchedConn) now() step     { return step(c.step.Load()) }
+func (c *watchedConn) enter(p phase) { c.step.Store(int64(stepOf(c.watch.seconds.Load(), p))) }
 
 // observe is the server's ConnState hook.
 func observe(conn net.Conn, state http.ConnState) {
 	c := conn.(*watchedConn)
 	switch state {
 	case http.StateActive: // the headers are there
-		c.idle.Store(false)
-		c.allow(answerTime)
+		c.enter(working)
 	case http.StateIdle:
-		c.allow(idleTime)
-		c.idle.Store(true)
+		c.enter(idle)
+		c.resets = 0
 	}
 }
 
-func (c *watchedConn) allow(seconds int64) { c.until.Store(c.watch.seconds.Load() + seconds) }
-
-// Read implements [net.Conn].
+// Read implements [net.Conn]. The first byte of a request ends the idle time. It may
+// have come together with the request before: then net/http holds it, and offers
+// less than all of its buffer for what follows. From the fourth byte on, see
+// SetReadDeadline.
 func (c *watchedConn) Read(p []byte) (int, error) {
+	if c.buffer == 0 {
+		c.buffer = len(p)
+	}
+	if len(p) < c.buffer && c.now().phase() == idle {
+		c.enter(waiting)
+	}
 	n, err := c.Conn.Read(p)
-	if n > 0 && c.idle.Load() {
-		c.idle.Store(false)
-		c.allow(headerTime)
+	if n > 0 && c.now().phase() == idle {
+		c.enter(waiting)
 	}
 	return n, err
+}
+
+// Write implements [net.Conn].
+func (c *watchedConn) Write(p []byte) (int, error) {
+	before := c.now()
+	c.step.Store(int64(before.in(sending)))
+	n, err := c.Conn.Write(p)
+	c.step.Store(int64(before))
+	return n, err
+}
+
+// SetReadDeadline implements [net.Conn]. Handlers set one while they read a body,
+// and net/http takes it away at the body's end. Of an idle connection, net/http takes
+// it away once before it waits for the next request, and once when it has four bytes
+// of that.
+func (c *watchedConn) SetReadDeadline(t time.Time) error {
+	switch s := c.now(); {
+	case s.phase() == idle:
+		if c.resets++; c.resets == 2 {
+			c.enter(waiting)
+		}
+	case s.phase() == receiving && t.IsZero():
+		c.step.Store(int64(s.in(working)))
+	case s.phase() == working && !t.IsZero():
+		c.step.Store(int64(s.in(receiving)))
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // Close implements [net.Conn].
 func (c *watchedConn) Close() error {
 	c.watch.mu.Lock()
-	delete(c.watch.conns, c)
+	c.watch.forget(c)
 	c.watch.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -35,6 +35,14 @@ type store interface {
 	Close() error
 }
 
+// connectionsOf returns how many connections the store itself keeps; a file needs none.
+func connectionsOf(s store) int {
+	if remote, ok := s.(interface{ Connections() int }); ok {
+		return remote.Connections()
+	}
+	return 0
+}
+
 // copier is a store that is a file. It writes a copy of it.
 type copier interface {
 	Backup(ctx context.Context, w io.Writer) error
@@ -82,20 +90,22 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
+	bounds := connBoundsFor(descriptors(), connectionsOf(store), c.checks != nil)
+	watch := newConnWatch(listener, bounds, c.proxies)
 	operator, err := newOperator(c, service, store, admin.Process{
-		Version:   versionText(),
-		Started:   time.Now().UTC(),
-		Settings:  admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly, Checks: c.checks},
-		Throttle:  throttles.creations.Stats,
-		Changes:   throttles.changes.Stats,
-		Blocklist: func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
-		Alerts:    alerts.stats,
+		Version:     versionText(),
+		Started:     time.Now().UTC(),
+		Connections: watch.stats,
+		Settings:    admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly, Checks: c.checks},
+		Throttle:    throttles.creations.Stats,
+		Changes:     throttles.changes.Stats,
+		Blocklist:   func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
+		Alerts:      alerts.stats,
 	}, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := newServer(handler, log)
-	watch := newConnWatch(listener)
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch() // after the last connections, which may be overdue too
 	go watch.run(watching)

@@ -62,10 +62,16 @@ type serverStatus struct {
 		Unchecked   int64            `json:"unchecked"`
 		PausedUntil time.Time        `json:"paused_until"`
 	} `json:"reputation"`
-	Creations map[string]int64 `json:"creations"`
-	Visits    map[string]int64 `json:"visits"`
-	Throttled int64            `json:"throttled"`
-	Store     struct {
+	Creations   map[string]int64 `json:"creations"`
+	Visits      map[string]int64 `json:"visits"`
+	Throttled   int64            `json:"throttled"`
+	Connections struct {
+		Limit   int64            `json:"limit"`
+		Open    map[string]int64 `json:"open"`
+		Closed  map[string]int64 `json:"closed"`
+		Refused map[string]int64 `json:"refused"`
+	} `json:"connections"`
+	Store struct {
 		Bytes      int64   `json:"bytes"`
 		LastCommit float64 `json:"last_commit_seconds"`
 		Waiting    int     `json:"waiting"`
@@ -120,6 +126,9 @@ func printStatus(ctx context.Context, c *adminClient, line *commandLine, stdout,
 	row("creations since then", "%s", counts(s.Creations))
 	row("refused by the throttle", "%d", s.Throttled)
 	row("visits since then", "%s", counts(s.Visits))
+	row("connections", "%s, of %d that may be open", counts(s.Connections.Open), s.Connections.Limit)
+	row("connections closed", "%s", counts(s.Connections.Closed))
+	row("connections refused", "%s", counts(s.Connections.Refused))
 	if s.Store.Bytes > 0 { // of a database it is not known
 		row("data file", "%d bytes", s.Store.Bytes)
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,6 +47,21 @@ func TestTimeouts(t *testing.T) {
 			_, err := io.Copy(io.Discard, c)
 			return err
 		}, 2 * time.Minute},
+		{"sends the next request's first byte with the one before", halfPipelined(whole, "G"), 10 * time.Second},
+		{"sends half of the next header with the one before", halfPipelined(whole, whole[:16]), 10 * time.Second},
+		{"sends half of the next header after its answer", func(c net.Conn) error {
+			if _, err := io.WriteString(c, whole); err != nil {
+				return err
+			}
+			if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+				return err
+			}
+			go io.WriteString(c, whole[:16])
+			_, err := io.Copy(io.Discard, c)
+			return err
+		}, 10 * time.Second},
+		{"sends half of a header after a list", halfPipelined("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("a", 100_000), whole[:16]), 10 * time.Second},
+		{"sends a list and keeps the connection", halfPipelined("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("a", 100_000), ""), 2 * time.Minute},
 		{"does not read its answer", func(c net.Conn) error {
 			_, err := io.WriteString(c, whole)
 			return err
@@ -55,9 +72,10 @@ func TestTimeouts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
 				ended := make(chan struct{})
-				watch := newConnWatch(&oneLine{conn: &closingConn{Conn: far, closed: ended}, closed: make(chan struct{})})
+				watch := newConnWatch(&oneLine{conn: &closingConn{Conn: far, closed: ended}, closed: make(chan struct{})}, connBoundsFor(1024, 0, false), nil)
 				page := bytes.Repeat([]byte("a"), 8<<10) // more than the server keeps back
 				server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
 					w.Write(page)
 				}), slog.New(slog.DiscardHandler))
 				ctx, cancel := context.WithCancel(t.Context())
@@ -80,6 +98,16 @@ func TestTimeouts(t *testing.T) {
 				client.Wait()
 			})
 		})
+	}
+}
+
+// halfPipelined sends a request and the beginning of another in one piece, and reads
+// what comes.
+func halfPipelined(whole, half string) func(net.Conn) error {
+	return func(c net.Conn) error {
+		go io.WriteString(c, whole+half)
+		_, err := io.Copy(io.Discard, c)
+		return err
 	}
 }
 

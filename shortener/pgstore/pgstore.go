@@ -110,6 +110,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// Connections returns how many connections to the database the store may have open:
+// those of its pool, two for writing, one for listening and one for leading.
+func (s *Store) Connections() int { return int(s.pool.Config().MaxConns) + 4 }
+
 // Migrate makes the tables those of this program, for whoever separates the right
 // to do so from that of serving. [Open] does it, too.
 func Migrate(ctx context.Context, url string) error {

@@ -52,9 +52,12 @@ func openChecked(t *testing.T, store shortener.Store, now func() time.Time, chec
 	h, err := New(Config{
 		Service: service,
 		Process: Process{
-			Version:   "snip v1",
-			Started:   dayStart(now()).AddDate(0, 0, -1),
-			Settings:  Settings{Policy: policy, Every: 10 * time.Second, Burst: 3, Checks: checks},
+			Version:  "snip v1",
+			Started:  dayStart(now()).AddDate(0, 0, -1),
+			Settings: Settings{Policy: policy, Every: 10 * time.Second, Burst: 3, Checks: checks},
+			Connections: func() Connections {
+				return Connections{Limit: 960, Open: map[string]int64{"idle": 5}, Closed: map[string]int64{"service": 6}, Refused: map[string]int64{"client": 4}}
+			},
 			Throttle:  (*quota.Throttle)(nil).Stats,
 			Changes:   (*quota.Throttle)(nil).Stats,
 			Blocklist: func() []Blocklist { return []Blocklist{{Path: "hosts", Names: 7, Error: "gone"}} },
@@ -236,7 +239,9 @@ func TestMetrics(t *testing.T) {
 	w := ask(newAdmin(t), "GET", "/metrics", "Bearer "+token, "")
 	for _, line := range []string{
 		`snip_creations_total{outcome="created"} 0`, `snip_creations_refused_total{level="client"} 0`, `snip_budget_limit_links 1000`,
-		`snip_throttled_total{throttle="changes"} 0`, `snip_ready 1`, `snip_blocklists_failing 1`, `snip_blocklist_names 7`,
+		`snip_throttled_total{throttle="changes"} 0`, `snip_ready 1`, `snip_connections_limit 960`,
+		`snip_connections{state="idle"} 5`, `snip_connections_closed_total{reason="service"} 6`, `snip_connections_refused_total{bound="client"} 4`,
+		`snip_blocklists_failing 1`, `snip_blocklist_names 7`,
 		`snip_alerts_delivered_total 3`, `snip_alert_attempts_failed_total 2`, `snip_build_info{version="snip v1"} 1`, "go_goroutines ", "process_open_fds ",
 	} {
 		if !strings.Contains(w.Body.String(), "\n"+line) {

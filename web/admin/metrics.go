@@ -29,6 +29,10 @@ var (
 	clientsDesc     = desc("throttle_clients", "Clients that have a slot.", "throttle")
 	visitsDesc      = desc("visits_total", "Visits of links by how they ended.", "outcome")
 	visitsLostDesc  = desc("visits_not_counted_total", "Visits that could not be stored in statistics.")
+	connsDesc       = desc("connections", "Open connections of the public listener, by what they do.", "state")
+	connLimitDesc   = desc("connections_limit", "Connections of the public listener that may be open.")
+	connsEndedDesc  = desc("connections_closed_total", "Connections that the server closed before the client was done, by reason.", "reason")
+	connsTurnedDesc = desc("connections_refused_total", "Connections that were closed unserved, by the bound that left no room.", "bound")
 	usedDesc        = desc("budget_used_links", "Links made today, of the service.")
 	limitDesc       = desc("budget_limit_links", "Links that the service may make a day.")
 	readyDesc       = desc("ready", "Whether a link could be made now.")
@@ -77,6 +81,17 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 		count(throttledDesc, float64(stats.Refused), name)
 		count(overflowDesc, float64(stats.Overflowed), name)
 		gauge(clientsDesc, float64(stats.Clients), name)
+	}
+	conns := m.process.Connections()
+	gauge(connLimitDesc, float64(conns.Limit))
+	for state, n := range conns.Open {
+		gauge(connsDesc, float64(n), state)
+	}
+	for reason, n := range conns.Closed {
+		count(connsEndedDesc, float64(n), reason)
+	}
+	for bound, n := range conns.Refused {
+		count(connsTurnedDesc, float64(n), bound)
 	}
 	ctx := context.Background()
 	if u, err := m.service.Budget(ctx); err == nil && u.Level != "" {

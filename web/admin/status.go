@@ -11,13 +11,22 @@ import (
 
 // Process is what the handler cannot know by itself.
 type Process struct {
-	Version   string
-	Started   time.Time
-	Settings  Settings
-	Throttle  func() quota.ThrottleStats
-	Changes   func() quota.ThrottleStats // of changes to links
-	Blocklist func() []Blocklist
-	Alerts    func() Alerts
+	Version     string
+	Started     time.Time
+	Settings    Settings
+	Connections func() Connections
+	Throttle    func() quota.ThrottleStats
+	Changes     func() quota.ThrottleStats // of changes to links
+	Blocklist   func() []Blocklist
+	Alerts      func() Alerts
+}
+
+// Connections is what became of the public listener's connections.
+type Connections struct {
+	Limit   int64            `json:"limit"`   // how many may be open
+	Open    map[string]int64 `json:"open"`    // by what they do
+	Closed  map[string]int64 `json:"closed"`  // by the server before the client was done, by reason
+	Refused map[string]int64 `json:"refused"` // by the bound that left no room
 }
 
 // Settings are the limits that the process was started with.
@@ -56,6 +65,8 @@ type status struct {
 	Creations map[string]int64 `json:"creations"` // since the start, by how they ended
 	Visits    map[string]int64 `json:"visits"`    // the same
 	Throttled int64            `json:"throttled"`
+
+	Connections Connections `json:"connections"`
 
 	Reputation *reputation `json:"reputation,omitempty"` // absent where destinations are not checked, or it cannot be read
 
@@ -107,6 +118,7 @@ func (s *server) status(ctx context.Context) status {
 	}
 	v.Visits = map[string]int64{"found": o.Followed, "not_found": o.Missing, "ended": o.Ended, "taken_down": o.TakenDown, "failed": o.Failed, "not_counted": o.VisitsLost}
 	v.Throttled = s.process.Throttle().Refused
+	v.Connections = s.process.Connections()
 	v.Reputation = s.viewReputation(ctx)
 	h := s.service.StoreHealth()
 	v.Store = store{
