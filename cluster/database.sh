@@ -3,7 +3,8 @@
 set -eu
 if [ -n "${FOLLOW:-}" ] && [ ! -e "$PGDATA" ]; then
 	rm -rf "$PGDATA.new" # of a copy that was broken off
-	pg_basebackup --pgdata "$PGDATA.new" --write-recovery-conf --checkpoint fast \
+	password="$(cat /run/secrets/replicator)"
+	PGPASSWORD="$password" pg_basebackup --pgdata "$PGDATA.new" --write-recovery-conf --checkpoint fast \
 		--dbname "host=$FOLLOW user=replicator application_name=$NAME"
 	# Once promoted it waits for nobody, until it is told of a standby of its own.
 	echo "synchronous_standby_names = ''" >>"$PGDATA.new/postgresql.auto.conf"

@@ -120,8 +120,10 @@ type commandLine struct {
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Serve   struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
-	Health  struct{} `cmd:"" help:"Ask the server on this machine at --listen whether it is ready; exit 0 or 1."`
+	Serve  struct{} `cmd:"" default:"withargs" help:"Serve; what snip does without a command."`
+	Health struct {
+		Live bool `help:"Ask whether it answers: one that cannot make links still redirects."`
+	} `cmd:"" help:"Ask the server on this machine at --listen whether it can make links; exit 0 or 1."`
 	Migrate struct{} `cmd:"" help:"Make the tables of the database at --store those of this version. A server does so too, where its role may."`
 
 	Keys   keyCommands   `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`

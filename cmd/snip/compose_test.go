@@ -1,25 +1,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"maps"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"go.yaml.in/yaml/v4"
-
-	"snip/quota/pgquota/pgtest"
 )
 
 // composed is what the tests need of docker-compose.yml.
@@ -27,9 +16,13 @@ type composed struct {
 	Services map[string]composedService
 	Networks map[string]struct {
 		IPAM struct {
-			Config []struct{ Subnet netip.Prefix }
+			Config []struct {
+				Subnet netip.Prefix
+				Range  netip.Prefix `yaml:"ip_range"`
+			}
 		}
 	}
+	Secrets map[string]struct{ File string }
 }
 
 type composedService struct {
@@ -40,11 +33,32 @@ type composedService struct {
 	Command     []string
 	Volumes     []string
 	Ports       []string
+	Secrets     []string
+	Healthcheck struct{ Test []string }
 	Networks    any
 }
 
+// fixedAddress returns the address that the service asks for in the network; it is not
+// valid where any will do.
+func (s composedService) fixedAddress(network string) (address netip.Addr, err error) {
+	networks, _ := s.Networks.(map[string]any)
+	settings, _ := networks[network].(map[string]any)
+	if text, ok := settings["ipv4_address"].(string); ok {
+		return netip.ParseAddr(text)
+	}
+	return address, nil
+}
+
 // composeValues is what scaling.md tells to put into .env.
-var composeValues = map[string]string{"SNIP_HOST": "s.example", "SNIP_DATABASE_PASSWORD": "a password", "SNIP_ADMIN_TOKEN": replicaToken}
+var composeValues = map[string]string{"SNIP_HOST": "s.example"}
+
+// composeSecrets is what scaling.md tells to put into cluster/secrets.
+var composeSecrets = map[string]string{
+	"superuser": "the superuser's", "replicator": "the replicator's", "snip": "the application's", "admin-token": replicaToken,
+}
+
+// secretsAt is where containers find their secrets.
+const secretsAt = "/run/secrets/"
 
 var composeVariable = regexp.MustCompile(`\$\{(\w+)(:-(\w*))?\}`)
 
@@ -93,271 +107,94 @@ func TestComposeOfOne(t *testing.T) {
 	}
 }
 
-// TestComposeCluster runs what the profile of that name has, in Debian's PostgreSQL and
-// Caddy: only addresses are other ones, and the certificate. It loses a Snip, then the
-// primary, and gets a standby again as docs/scaling.md tells.
-func TestComposeCluster(t *testing.T) {
+// TestComposeAddresses: Docker gives addresses to services as they start, so a fixed one
+// is free only outside of the range that Docker takes them from.
+func TestComposeAddresses(t *testing.T) {
 	t.Parallel()
-	withinOneDay(t, func() error { return composeCluster(t) })
+	c := readCompose(t, nil)
+	fixed := 0
+	for network, settings := range c.Networks {
+		pool := settings.IPAM.Config[0]
+		for name, service := range c.Services {
+			address, err := service.fixedAddress(network)
+			if err != nil || address.IsValid() && (!pool.Subnet.Contains(address) || pool.Range.Contains(address)) {
+				t.Errorf("%s is at %v, %v, of %v, whose range is %v", name, address, err, pool.Subnet, pool.Range)
+			}
+			if address.IsValid() {
+				fixed++
+			}
+		}
+		if !pool.Range.IsValid() || !pool.Subnet.Contains(pool.Range.Addr()) || pool.Range.Bits() <= pool.Subnet.Bits() {
+			t.Errorf("%s has the range %v in %v", network, pool.Range, pool.Subnet)
+		}
+	}
+	if fixed != 1 {
+		t.Errorf("%d services have an address of their own, want Caddy", fixed)
+	}
 }
 
-func composeCluster(t *testing.T) error {
-	c := &cluster{composed: readCompose(t, composeValues), bin: pgtest.Programs(t), ports: map[string]string{"primary": freePort(t), "standby": freePort(t)}}
-	f, caddy := newFront(t, "caddy", "/usr/bin")
-	primary, standby := c.database(t, "primary", ""), c.database(t, "standby", "primary")
-	if err := primary.awaitStandby("standby"); err != nil {
-		return err
+// TestComposeSecrets: a secret is a file in those containers that use it, and in no
+// environment.
+func TestComposeSecrets(t *testing.T) {
+	t.Parallel()
+	c := readCompose(t, nil)
+	want := map[string][]string{
+		"snip": nil, "snip-1": {"snip", "admin-token"}, "snip-2": {"snip", "admin-token"},
+		"primary": {"superuser", "replicator", "snip"}, "standby": {"replicator"}, "caddy": nil,
 	}
-
-	subnet := c.Networks["cluster"].IPAM.Config[0].Subnet
-	proxy := c.Services["snip-1"].Environment["SNIP_TRUSTED_PROXIES"]
-	if want := fmt.Sprint(c.Services["caddy"].Networks); !strings.Contains(want, "ipv4_address:"+proxy+"]") || !subnet.Contains(netip.MustParseAddr(proxy)) {
-		return fmt.Errorf("Snip trusts %s, and Caddy is at %s in %v", proxy, want, subnet)
-	}
-	snips := []*process{c.snip(t, "snip-1"), c.snip(t, "snip-2")}
-	c.front(t, f, caddy, snips)
-	behind := func(from string) *caller { return &caller{url: "https://s.example", http: *f.visitor(t, from)} }
-	one, other := behind("127.0.0.2"), behind("127.0.0.3")
-
-	// Clients are told apart behind the proxy, and counted over both servers.
-	acknowledged := map[string]string{}
-	create := func(c *caller, destination string) error {
-		status, slug, err := c.create("", destination)
-		if err == nil && status == http.StatusCreated {
-			acknowledged[slug] = destination
-			return nil
+	for name, service := range c.Services {
+		if !slices.Equal(service.Secrets, want[name]) {
+			t.Errorf("%s has the secrets %q, want %q", name, service.Secrets, want[name])
 		}
-		return fmt.Errorf("a creation is answered with %d, %w", status, err)
-	}
-	for i := range 3 {
-		if err := create(one, fmt.Sprintf("https://example.org/%d", i)); err != nil {
-			return err
-		}
-	}
-	for _, p := range snips {
-		for from, want := range map[string]string{"127.0.0.2": `"used":3`, "127.0.0.3": `"used":0`} {
-			if body, err := allowanceOf(p, from); err != nil || !strings.Contains(body, want) {
-				return fmt.Errorf("%s has %s, %w, want %s", from, body, err, want)
+		for variable, value := range service.Environment {
+			if secret := regexp.MustCompile(`(?i)password|token|secret|key`).MatchString(variable); secret && !strings.HasPrefix(value, secretsAt) {
+				t.Errorf("%s has %s=%s, which is in no file", name, variable, value)
+			}
+			if secret, ok := strings.CutPrefix(value, secretsAt); ok && !slices.Contains(service.Secrets, secret) {
+				t.Errorf("%s has no secret for %s=%s", name, variable, value)
 			}
 		}
 	}
-	follow := func() error {
-		for slug, destination := range acknowledged {
-			if got, err := other.follow(slug); err != nil || got != destination {
-				return fmt.Errorf("/%s leads to %q, %w", slug, got, err)
-			}
-		}
-		return nil
-	}
-
-	snips[0].kill()
-	for range 20 {
-		if err := follow(); err != nil {
-			return fmt.Errorf("without one of the two: %w", err)
+	ignored := textOf(t, "../../.gitignore")
+	for name := range composeSecrets {
+		if want := "./cluster/secrets/" + name; c.Secrets[name].File != want || !strings.Contains(ignored, "\n/cluster/secrets/\n") {
+			t.Errorf("%s is in %q, want %q, which git ignores", name, c.Secrets[name].File, want)
 		}
 	}
-	if err := create(other, "https://example.org/one-left"); err != nil {
-		return fmt.Errorf("without one of the two: %w", err)
-	}
-	if err := follow(); err != nil {
-		return err
-	}
-
-	primary.kill()
-	if err := follow(); err != nil {
-		return fmt.Errorf("without the primary: %w", err)
-	}
-	if out, err := standby.command("pg_ctl", "promote"); err != nil {
-		return fmt.Errorf("promote: %w:\n%s", err, out)
-	}
-	if err := eventually("a creation after the promotion", func() bool { return create(one, "https://example.org/promoted") == nil }); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(primary.data); err != nil {
-		return err
-	}
-	c.database(t, "primary", "standby")
-	if err := standby.do(`ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (primary)'`, `SELECT pg_reload_conf()`); err != nil {
-		return err
-	}
-	if err := standby.awaitStandby("primary"); err != nil {
-		return err
-	}
-	if err := create(one, "https://example.org/whole-again"); err != nil {
-		return err
-	}
-	return follow()
 }
 
-func allowanceOf(p *process, client string) (string, error) {
-	request, err := http.NewRequest(http.MethodGet, p.url+"/api/quota", nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set("X-Forwarded-For", client)
-	got, err := exchangeOf(http.DefaultClient, request)
-	return got.body, err
-}
-
-// cluster is the services of the profile.
-type cluster struct {
-	composed
-	bin   string
-	ports map[string]string // of the databases, by service
-}
-
-// snip starts a service of Snip's.
-func (c *cluster) snip(t *testing.T, name string) *process {
-	t.Helper()
-	env := []string{"SNIP_THROTTLE_EVERY=0"} // which is not what is tried
-	for variable, value := range c.Services[name].Environment {
-		switch variable {
-		case "SNIP_STORE":
-			value = edit(t, value, "primary,standby", fmt.Sprintf("127.0.0.1:%s,127.0.0.1:%s", c.ports["primary"], c.ports["standby"]))
-		case "SNIP_TRUSTED_PROXIES":
-			value = "127.0.0.1"
+// TestComposeOperator: the operator's page is published to the machine itself, and the
+// containers are healthy while they answer.
+func TestComposeOperator(t *testing.T) {
+	t.Parallel()
+	image := textOf(t, "../../Dockerfile")
+	taken := map[string]string{}
+	for name, service := range readCompose(t, nil).Services {
+		if !strings.HasPrefix(name, "snip") {
+			continue
 		}
-		env = append(env, variable+"="+value)
-	}
-	p, err := startProcess(t.TempDir(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	return p
-}
-
-// imageEntrypoint does what the one of the image does at a first start.
-const imageEntrypoint = `set -eu
-if [ ! -e "$PGDATA/PG_VERSION" ]; then
-	export POSTGRES_USER=postgres PGHOST="$SOCKETS" PGPORT="$OWN_PORT"
-	echo "$POSTGRES_PASSWORD" >"$SOCKETS/password"
-	initdb --pgdata "$PGDATA" --username "$POSTGRES_USER" --pwfile "$SOCKETS/password" --no-sync >&2
-	echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
-	pg_ctl start -w -o "-c listen_addresses= -c port=$OWN_PORT -c unix_socket_directories=$SOCKETS" >&2
-	. "$INIT"
-	pg_ctl stop -w -m fast >&2
-	unset PGHOST PGPORT
-fi
-exec "$@"
-`
-
-// composedDatabase is a service of PostgreSQL's.
-type composedDatabase struct {
-	*process
-	data, url string
-	env       []string
-	as        *syscall.SysProcAttr
-}
-
-// database starts a service that follows another, or none.
-func (c *cluster) database(t *testing.T, name, follow string) *composedDatabase {
-	t.Helper()
-	service := c.Services[name]
-	dir, err := os.MkdirTemp("", "pg") // short, for the sockets in it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	d := &composedDatabase{data: filepath.Join(dir, "data"), as: &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}}
-	at := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", service.Environment["POSTGRES_PASSWORD"]), Host: "127.0.0.1:" + c.ports[name], Path: "snip"}
-	d.url = at.String()
-	for file, text := range map[string]string{
-		"docker-entrypoint.sh": "#!/bin/sh\n" + imageEntrypoint,
-		"database.sh":          textOf(t, "../../cluster/database.sh"),
-		"init.sh":              textOf(t, "../../cluster/init.sh"),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
+		_, port, _ := strings.Cut(service.Environment["SNIP_ADMIN_LISTEN"], ":")
+		published := slices.IndexFunc(service.Ports, func(p string) bool {
+			return port != "" && strings.HasPrefix(p, "127.0.0.1:") && strings.HasSuffix(p, ":"+port)
+		})
+		open := slices.ContainsFunc(service.Ports, func(p string) bool {
+			return !strings.HasPrefix(p, "127.0.0.1:") && (strings.HasSuffix(p, ":"+port) || !strings.HasSuffix(p, ":8080"))
+		})
+		if published < 0 || open {
+			t.Errorf("%s listens for the operator on %q, and publishes %q", name, service.Environment["SNIP_ADMIN_LISTEN"], service.Ports)
+			continue
+		}
+		if other := taken[service.Ports[published]]; other != "" && name != "snip" && other != "snip" {
+			t.Errorf("%s and %s publish %s", name, other, service.Ports[published])
+		}
+		taken[service.Ports[published]] = name
+		if test := service.Healthcheck.Test; !slices.Equal(test, []string{"CMD", "/snip", "health", "--live"}) {
+			t.Errorf("%s is healthy when %q says so", name, test)
 		}
 	}
-	if d.as.Credential, err = pgtest.Give(dir); err != nil {
-		t.Fatal(err)
-	}
-	settings := maps.Clone(service.Environment)
-	if settings["FOLLOW"] != follow && name != "primary" {
-		t.Fatalf("%s follows %q", name, settings["FOLLOW"])
-	}
-	settings["PGDATA"], settings["FOLLOW"] = d.data, ""
-	if follow != "" {
-		settings["FOLLOW"], settings["PGPORT"] = "127.0.0.1", c.ports[follow]
-	}
-	settings["SOCKETS"], settings["OWN_PORT"], settings["INIT"] = dir, c.ports[name], filepath.Join(dir, "init.sh")
-	settings["PATH"] = dir + ":" + c.bin + ":/usr/bin:/bin"
-	for variable, value := range settings {
-		d.env = append(d.env, variable+"="+value)
-	}
-	script := edit(t, strings.Join(service.Entrypoint, " "), "/cluster/database.sh", filepath.Join(dir, "database.sh"))
-	args := append(strings.Fields(script)[1:], service.Command...)
-	args = append(args, "-c", "listen_addresses=127.0.0.1", "-c", "port="+c.ports[name], "-c", "unix_socket_directories="+dir, "-c", "fsync=off")
-	cmd := exec.Command(strings.Fields(script)[0], args...)
-	cmd.SysProcAttr = d.as
-	if d.process, err = launch(cmd, dir, d.env); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		d.signal(syscall.SIGQUIT)
-		<-d.ended
-	})
-	err = eventually(name+" serves", func() bool {
-		select {
-		case <-d.ended:
-			t.Fatalf("%s has ended: %v\n%s", name, d.err, d.log())
-		default:
+	for _, line := range []string{`CMD ["/snip", "health", "--live"]`, "COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/"} {
+		if !strings.Contains(image, line) {
+			t.Errorf("the image has no %s", line)
 		}
-		return d.do(`SELECT 1`) == nil
-	})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, d.log())
-	}
-	return d
-}
-
-// command runs one of PostgreSQL's in the service.
-func (d *composedDatabase) command(name string, args ...string) (string, error) {
-	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@"`, name}, args...)...)
-	cmd.Env, cmd.SysProcAttr = d.env, d.as
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// do runs statements, each in a transaction of its own.
-func (d *composedDatabase) do(statements ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, d.url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	for _, sql := range statements {
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("%s: %w", sql, err)
-		}
-	}
-	return nil
-}
-
-// awaitStandby returns when commits wait for the standby of that name.
-func (d *composedDatabase) awaitStandby(name string) error {
-	return eventually(name+" is waited for", func() bool {
-		return d.do(`SELECT 1 / count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND application_name = '`+name+`'`) == nil
-	})
-}
-
-// front starts Caddy with the cluster's file before the Snips.
-func (c *cluster) front(t *testing.T, f *front, program string, snips []*process) {
-	t.Helper()
-	text := edit(t, textOf(t, "../../cluster/Caddyfile"),
-		"snip-1:8080 snip-2:8080", snips[0].addr+" "+snips[1].addr,
-		"{$SNIP_HOST:localhost} {", fmt.Sprintf("{$SNIP_HOST:localhost} {\n\ttls %s %s", f.certificate, f.key))
-	cmd := exec.Command(program, "run", "--adapter", "caddyfile", "--config", f.write(t, "Caddyfile", f.caddyOptions()+text))
-	var err error
-	if f.process, err = launch(cmd, f.dir, []string{"HOME=" + f.dir, "SNIP_HOST=" + c.Services["caddy"].Environment["SNIP_HOST"]}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.process.kill)
-	if _, err := f.await("serving initial configuration"); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -11,20 +11,25 @@ import (
 	"time"
 )
 
-// health asks the server at --listen whether it could make a link. It is there
-// for containers that have neither shell nor curl, so it answers in one line and
-// by its exit status. The other settings are the server's to judge.
-func health(ctx context.Context, given settings, stdout io.Writer) error {
-	r := reader{given: given}
+// health asks the server at --listen whether it can make a link, or with --live
+// whether it answers. It is there for containers that have neither shell nor curl, so
+// it answers in one line and by its exit status. The other settings are the server's
+// to judge.
+func health(ctx context.Context, a asked, stdout io.Writer) error {
+	path, good := "/readyz", "ready"
+	if a.line.Health.Live {
+		path, good = "/healthz", "live"
+	}
+	r := reader{given: a.settings}
 	address := read(&r, "listen", parseDial)
 	if len(r.problems) > 0 {
 		return &settingsError{r.problems}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
-		return fmt.Errorf("not ready: %w", err)
+		return fmt.Errorf("not "+good+": %w", err)
 	}
 	request.Header.Set("Accept", "text/plain") // one line for a person, not a document
 	// Not the default client: a proxy of the environment, or a redirect, would
@@ -35,18 +40,18 @@ func health(ctx context.Context, given settings, stdout io.Writer) error {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("not ready: %w", err)
+		return fmt.Errorf("not "+good+": %w", err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 512))
 	if err != nil {
-		return fmt.Errorf("not ready: %w", err)
+		return fmt.Errorf("not "+good+": %w", err)
 	}
 	reason := strings.Join(strings.Fields(string(body)), " ")
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("not ready: %s: %s", response.Status, reason)
+		return fmt.Errorf("not "+good+": %s: %s", response.Status, reason)
 	}
-	fmt.Fprintln(stdout, "ready")
+	fmt.Fprintln(stdout, good)
 	return nil
 }
 

@@ -29,6 +29,7 @@ func TestHealth(t *testing.T) {
 			t.Parallel()
 			mux := http.NewServeMux()
 			mux.HandleFunc("GET /readyz", row.answer)
+			mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 			server := httptest.NewServer(mux)
 			defer server.Close()
 			var stdout, stderr bytes.Buffer
@@ -37,6 +38,12 @@ func TestHealth(t *testing.T) {
 			code := run(t.Context(), []string{"health"}, environ, &stdout, &stderr)
 			if code != row.code || stdout.String() != row.out || !strings.HasPrefix(stderr.String(), row.problem) {
 				t.Errorf("exit %d, stdout %q, stderr %q", code, &stdout, &stderr)
+			}
+			// A server that cannot make links is live.
+			stdout.Reset()
+			stderr.Reset()
+			if code := run(t.Context(), []string{"health", "--live"}, environ, &stdout, &stderr); code != exitOK || stdout.String() != "live\n" {
+				t.Errorf("live: exit %d, stdout %q, stderr %q", code, &stdout, &stderr)
 			}
 		})
 	}

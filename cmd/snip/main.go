@@ -55,7 +55,7 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	}
 	switch asked.command {
 	case commandHealth:
-		return health(ctx, asked.settings, stdout)
+		return health(ctx, asked, stdout)
 	case commandMigrate:
 		return migrate(ctx, asked, stdout, stderr)
 	case commandServe:
