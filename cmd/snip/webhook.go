@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"snip/shortener"
 )
@@ -18,9 +19,70 @@ import (
 // webhookTime bounds one attempt.
 const webhookTime = 10 * time.Second
 
-// newWebhook returns what posts a notice to an address. The text stands under the
-// names that Slack (text), Discord (content) and ntfy (message) look for; ntfy's
-// topic is what follows a # in the address.
+// mostText bounds the characters of a notice's text. Discord refuses a message of
+// more than 2,000 and ntfy one of more than 4,096 bytes, and every notice behind it
+// would wait for ever.
+const mostText = 600
+
+// message is what is posted. The text stands under the names that Slack (text),
+// Discord (content) and ntfy (message) look for.
+type message struct {
+	shortener.Notice
+	Text            string   `json:"text"` // in place of the notice's
+	Content         string   `json:"content"`
+	AllowedMentions mentions `json:"allowed_mentions"` // Discord's; nobody is called
+	Message         string   `json:"message"`
+	Title           string   `json:"title"`
+	Topic           string   `json:"topic,omitempty"` // ntfy's
+}
+
+// mentions are whom a text in Discord may call. Empty is nobody; absent would be
+// everybody whom the text names.
+type mentions struct {
+	Parse []string `json:"parse"`
+}
+
+// newMessage returns what is posted of a notice. A part of the text may come from
+// strangers, such as the line of a block list that was not understood.
+func newMessage(n shortener.Notice, topic string) message {
+	plain := plainText(n.Text)
+	content := inert.Replace(plain)
+	return message{
+		Notice:          n,
+		Text:            slackEscapes.Replace(content),
+		Content:         content,
+		AllowedMentions: mentions{Parse: []string{}},
+		Message:         plain,
+		Title:           "Snip",
+		Topic:           topic,
+	}
+}
+
+var (
+	// inert keeps a chat from reading a call of people (@everyone, @channel) or a link
+	// under another name ([bank](https://evil.example)) in a text.
+	inert = strings.NewReplacer("@", "@\u200b", "](", "]\u200b(")
+	// slackEscapes are those that Slack asks for; <!everyone> is a call there.
+	slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+)
+
+// plainText returns a text of one line and at most mostText characters, with a
+// replacement character for each that is invisible or changes how others are shown.
+func plainText(text string) string {
+	characters := []rune(strings.ToValidUTF8(text, "\uFFFD"))
+	for i, c := range characters {
+		if c != ' ' && !unicode.IsGraphic(c) || unicode.In(c, unicode.Zl, unicode.Zp) {
+			characters[i] = '\uFFFD'
+		}
+	}
+	if len(characters) > mostText {
+		characters = append(characters[:mostText-1], '…')
+	}
+	return string(characters)
+}
+
+// newWebhook returns what posts a notice to an address. ntfy's topic is what follows
+// a # in the address.
 func newWebhook(address *url.URL) func(context.Context, shortener.Notice) error {
 	target := *address
 	topic := target.Fragment
@@ -30,13 +92,7 @@ func newWebhook(address *url.URL) func(context.Context, shortener.Notice) error 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(ctx context.Context, n shortener.Notice) error {
-		body, err := json.Marshal(struct {
-			shortener.Notice
-			Content string `json:"content"`
-			Message string `json:"message"`
-			Title   string `json:"title"`
-			Topic   string `json:"topic,omitempty"`
-		}{n, n.Text, n.Text, "Snip", topic})
+		body, err := json.Marshal(newMessage(n, topic))
 		if err != nil {
 			return err
 		}
