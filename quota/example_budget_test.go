@@ -53,7 +53,7 @@ func (g *gateway) ask(id string, charges []quota.Charge, now time.Time, model fu
 		ID: id, Charges: charges,
 		// Far beyond the deadline of the call. Whatever was reserved by a process that
 		// has died since is charged in full then: the call may have been made.
-		ExpiresAt: now.Add(time.Hour), OnExpiry: quota.Committed,
+		CreatedAt: now, ExpiresAt: now.Add(time.Hour), OnExpiry: quota.Committed,
 	}
 	var already bool
 	err := g.db.Update(func(tx *bbolt.Tx) (err error) {
@@ -76,18 +76,19 @@ func (g *gateway) ask(id string, charges []quota.Charge, now time.Time, model fu
 		actual = slices.Repeat([]int64{cost}, len(r.Charges))
 	}
 	var counts []quota.Count
+	reserved := r
 	err = g.db.Update(func(tx *bbolt.Tx) (err error) {
 		if sent {
-			r, counts, err = boltquota.Commit(tx, id, actual)
+			r, counts, err = boltquota.Commit(tx, id, actual, now)
 		} else {
-			r, counts, err = boltquota.Release(tx, id)
+			r, counts, err = boltquota.Release(tx, id, now)
 		}
 		return err
 	})
 	if err != nil {
 		return "pending until it expires: it cannot be settled"
 	}
-	for _, over := range r.Overruns(counts) {
+	for _, over := range r.Overruns(reserved, counts) {
 		fmt.Printf("alert: %s has spent %d of %d yen\n", over.Level, over.Used/yen, over.Max/yen)
 	}
 	return string(r.State)

@@ -32,7 +32,8 @@ const MaxReservationID = 255
 // State is how far a [Reservation] has come.
 type State string
 
-// The states. From pending it becomes one of the others, once.
+// The states. From pending it becomes one of the others, once; what expiry has settled
+// is settled once more by its caller.
 const (
 	Pending   State = "pending"
 	Committed State = "committed"
@@ -54,6 +55,33 @@ type Reservation struct {
 	OnExpiry  State     // Released for work of one's own, Committed where an unknown outcome may have cost money
 	State     State
 	Actual    []int64 // what was paid for each of the charges, once it is committed
+
+	// Expired is whether it was settled by its expiry, on an assumption, and not by its
+	// caller since.
+	Expired   bool
+	CreatedAt time.Time // in whole microseconds; the zero time where nobody has said so
+	UpdatedAt time.Time // when it was created or settled last; otherwise like CreatedAt
+}
+
+// Settled reports whether the outcome is final.
+func (r Reservation) Settled() bool { return r.State != Pending && !r.Expired }
+
+// Unsettled returns the reservation as it was before its expiry or its caller settled
+// it for the first time, but for its times.
+func (r Reservation) Unsettled() Reservation {
+	r.State, r.Actual, r.Expired = Pending, nil, false
+	return r
+}
+
+// Stands returns what of the counter of Charges[i] is the reservation's.
+func (r Reservation) Stands(i int) Count {
+	switch r.State {
+	case Pending:
+		return Count{Held: r.Charges[i].Cost}
+	case Committed:
+		return Count{Used: r.Actual[i]}
+	}
+	return Count{}
 }
 
 // Errors about reservations.
@@ -94,6 +122,8 @@ func (r Reservation) ValidateStored() error {
 		amounts = len(r.Charges)
 	}
 	switch {
+	case r.Expired && r.State == Pending:
+		return fmt.Errorf("%w: it was settled by its expiry and is pending", ErrInvalidReservation)
 	case r.State != Pending && r.State != Committed && r.State != Released:
 		return fmt.Errorf("%w: its state is %q", ErrInvalidReservation, r.State)
 	case len(r.Actual) != amounts:
@@ -115,16 +145,17 @@ func (r Reservation) Reserve(counts []Count) (Reservation, []Count, error) {
 	for i, c := range r.Charges {
 		after[i].Held += c.Cost
 	}
-	r.State, r.Actual = Pending, nil
+	r.State, r.Actual, r.Expired, r.UpdatedAt = Pending, nil, false, r.CreatedAt
 	return r, after, nil
 }
 
-// Commit returns the reservation as committed, and what its counters hold then.
-// actual[i] is what was paid for Charges[i], which may be 0 and may be more than
-// was reserved; nil is all that was reserved. A reservation that is settled stays
-// as it is.
-func (r Reservation) Commit(counts []Count, actual []int64) (Reservation, []Count, error) {
-	if r.State != Pending {
+// Commit returns the reservation as committed at an instant, and what its counters
+// hold then. actual[i] is what was paid for Charges[i], which may be 0 and may be more
+// than was reserved; nil is all that was reserved. A reservation that is settled stays
+// as it is. Where its expiry has settled it, what that has charged is replaced by what
+// was paid.
+func (r Reservation) Commit(counts []Count, actual []int64, at time.Time) (Reservation, []Count, error) {
+	if r.Settled() {
 		return r, counts, nil
 	}
 	if actual == nil {
@@ -135,7 +166,7 @@ func (r Reservation) Commit(counts []Count, actual []int64) (Reservation, []Coun
 	if len(actual) != len(r.Charges) {
 		return r, nil, fmt.Errorf("%w: %d charges but %d amounts", ErrInvalidCharge, len(r.Charges), len(actual))
 	}
-	after, err := r.unheld(counts)
+	after, err := r.without(counts)
 	if err != nil {
 		return r, nil, err
 	}
@@ -145,41 +176,53 @@ func (r Reservation) Commit(counts []Count, actual []int64) (Reservation, []Coun
 		}
 		after[i].Used += paid
 	}
-	r.State, r.Actual = Committed, slices.Clone(actual)
+	r.State, r.Actual, r.Expired, r.UpdatedAt = Committed, slices.Clone(actual), false, at
 	return r, after, nil
 }
 
-// Release returns the reservation as released, and what its counters hold then. A
-// reservation that is settled stays as it is.
-func (r Reservation) Release(counts []Count) (Reservation, []Count, error) {
-	if r.State != Pending {
+// Release returns the reservation as released at an instant, and what its counters
+// hold then. A reservation that is settled stays as it is. Where its expiry has settled
+// it, what that has charged is given back.
+func (r Reservation) Release(counts []Count, at time.Time) (Reservation, []Count, error) {
+	if r.Settled() {
 		return r, counts, nil
 	}
-	after, err := r.unheld(counts)
+	after, err := r.without(counts)
 	if err != nil {
 		return r, nil, err
 	}
-	r.State = Released
+	r.State, r.Actual, r.Expired, r.UpdatedAt = Released, nil, false, at
 	return r, after, nil
 }
 
-// Expire does what was to be done when the reservation expires.
-func (r Reservation) Expire(counts []Count) (Reservation, []Count, error) {
-	if r.OnExpiry == Released {
-		return r.Release(counts)
+// Expire does what was to be done when the reservation expires, unless it is no longer
+// pending.
+func (r Reservation) Expire(counts []Count, now time.Time) (settled Reservation, after []Count, err error) {
+	switch {
+	case r.State != Pending:
+		return r, counts, nil
+	case r.OnExpiry == Released:
+		settled, after, err = r.Release(counts, now)
+	default:
+		settled, after, err = r.Commit(counts, nil, now)
 	}
-	return r.Commit(counts, nil)
+	settled.Expired = err == nil
+	return settled, after, err
 }
 
-// unheld returns the counts without what the reservation holds.
-func (r Reservation) unheld(counts []Count) ([]Count, error) {
+// without returns the counts without what is the reservation's.
+func (r Reservation) without(counts []Count) ([]Count, error) {
 	if len(counts) != len(r.Charges) {
 		return nil, fmt.Errorf("%w: %d charges but %d counts", ErrInvalidCharge, len(r.Charges), len(counts))
 	}
 	after := slices.Clone(counts)
 	for i, c := range r.Charges {
-		if after[i].Held -= c.Cost; after[i].Held < 0 {
-			return nil, fmt.Errorf("%w: %d are held at level %s, less than the %d of a reservation", ErrCannotCount, counts[i].Held, c.Counter.Level, c.Cost)
+		mine := r.Stands(i)
+		if after[i].Held -= mine.Held; after[i].Held < 0 {
+			return nil, fmt.Errorf("%w: %d are held at level %s, less than the %d of a reservation", ErrCannotCount, counts[i].Held, c.Counter.Level, mine.Held)
+		}
+		if after[i].Used -= mine.Used; after[i].Used < 0 {
+			return nil, fmt.Errorf("%w: %d are used at level %s, less than the %d of a reservation", ErrCannotCount, counts[i].Used, c.Counter.Level, mine.Used)
 		}
 	}
 	return after, nil
@@ -197,14 +240,26 @@ func (r Reservation) KeptUntil() time.Time {
 	return until.AddDate(0, 0, 1)
 }
 
-// Overruns returns the usages of the levels that hold more than their maximum,
-// when counts are those after the reservation was committed. Those in a dry run,
-// which may hold any number, are left out.
-func (r Reservation) Overruns(counts []Count) []Usage {
+// Due is when something is to be done about the reservation: settle it, or once it was
+// settled, forget it.
+func (r Reservation) Due() time.Time {
+	if r.State == Pending {
+		return r.ExpiresAt
+	}
+	return r.KeptUntil()
+}
+
+// Overruns returns the usages of the levels whose maximum was exceeded because more was
+// paid than was reserved, or than was charged on expiry. before is the reservation
+// before it was settled so, and counts are those after that. What is held counts as
+// used, because it was admitted before. A maximum is the one that held when the units
+// were reserved. Levels in a dry run, which may hold any number, are left out.
+func (r Reservation) Overruns(before Reservation, counts []Count) []Usage {
 	var over []Usage
 	for i, c := range r.Charges {
-		if counts[i].Used > c.Max && !c.DryRun {
-			over = append(over, Usage{Level: c.Counter.Level, Used: counts[i].Used, Max: c.Max, ResetAt: c.ResetAt})
+		more := r.Stands(i).Taken() > before.Stands(i).Taken()
+		if taken := counts[i].Taken(); more && taken > c.Max && !c.DryRun {
+			over = append(over, Usage{Level: c.Counter.Level, Used: taken, Max: c.Max, ResetAt: c.ResetAt})
 		}
 	}
 	return over

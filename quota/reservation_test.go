@@ -150,7 +150,7 @@ func TestSettle(t *testing.T) {
 	pending.State = quota.Pending
 	commit := func(actual ...int64) func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error) {
 		return func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-			return r.Commit(counts, actual)
+			return r.Commit(counts, actual, settledAt)
 		}
 	}
 	local := pending
@@ -182,12 +182,12 @@ func TestSettle(t *testing.T) {
 		{"a count missing", pending, commit(5, 5, 5), stands[:2], nil, quota.Pending, nil, quota.ErrInvalidCharge},
 		{"less held than it holds", pending, commit(5, 5, 5), held(100, 5, 50, 5, 10, 4), nil, quota.Pending, nil, quota.ErrCannotCount},
 
-		{"released", pending, quota.Reservation.Release, stands, held(100, 0, 50, 3, 10, 15), quota.Released, nil, nil},
-		{"released, a count missing", pending, quota.Reservation.Release, stands[:2], nil, quota.Pending, nil, quota.ErrInvalidCharge},
-		{"released, less held than it holds", pending, quota.Reservation.Release, held(100, 5, 50, 0, 10, 5), nil, quota.Pending, nil, quota.ErrCannotCount},
+		{"released", pending, release, stands, held(100, 0, 50, 3, 10, 15), quota.Released, nil, nil},
+		{"released, a count missing", pending, release, stands[:2], nil, quota.Pending, nil, quota.ErrInvalidCharge},
+		{"released, less held than it holds", pending, release, held(100, 5, 50, 0, 10, 5), nil, quota.Pending, nil, quota.ErrCannotCount},
 
-		{"expired, of unknown outcome", pending, quota.Reservation.Expire, stands, held(105, 0, 55, 3, 15, 15), quota.Committed, []int64{5, 5, 5}, nil},
-		{"expired, work of one's own", local, quota.Reservation.Expire, stands, held(100, 0, 50, 3, 10, 15), quota.Released, nil, nil},
+		{"expired, of unknown outcome", pending, expire, stands, held(105, 0, 55, 3, 15, 15), quota.Committed, []int64{5, 5, 5}, nil},
+		{"expired, work of one's own", local, expire, stands, held(100, 0, 50, 3, 10, 15), quota.Released, nil, nil},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -212,18 +212,18 @@ func TestSettledStays(t *testing.T) {
 	t.Parallel()
 	settle := map[string]func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error){
 		"commit": func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-			return r.Commit(counts, []int64{4, 4, 4})
+			return r.Commit(counts, []int64{4, 4, 4}, settledAt)
 		},
 		"commit another amount": func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-			return r.Commit(counts, []int64{1, 2, 3})
+			return r.Commit(counts, []int64{1, 2, 3}, settledAt)
 		},
 		"commit nonsense": func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-			return r.Commit(counts, []int64{-1})
+			return r.Commit(counts, []int64{-1}, settledAt)
 		},
-		"release": quota.Reservation.Release,
-		"expire":  quota.Reservation.Expire,
+		"release": release,
+		"expire":  expire,
 	}
-	for _, first := range []string{"commit", "release", "expire"} {
+	for _, first := range []string{"commit", "release"} {
 		for then, again := range settle {
 			t.Run(fmt.Sprintf("%s, then %s", first, then), func(t *testing.T) {
 				t.Parallel()
@@ -262,20 +262,35 @@ func TestKeptUntil(t *testing.T) {
 
 func TestOverruns(t *testing.T) {
 	t.Parallel()
-	r := reservation(5)
-	if got := r.Overruns(held(1000, 5, 200, 0, 30, 0)); got != nil {
-		t.Errorf("got %v, want none: what is used is the maximum, and what is held is no overrun", got)
+	before := reservation(5)
+	before.State = quota.Pending
+	committed := func(actual ...int64) quota.Reservation {
+		r := before
+		r.State, r.Actual = quota.Committed, actual
+		return r
 	}
-	got := r.Overruns(held(1000, 0, 201, 0, 31, 0))
 	want := []quota.Usage{
 		{Level: "team", Used: 201, Max: 200, ResetAt: resetAt},
 		{Level: "member", Used: 31, Max: 30, ResetAt: resetAt},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	for name, row := range map[string]struct {
+		actual []int64
+		counts []quota.Count
+		want   []quota.Usage
+	}{
+		"more was paid, and there is room":            {[]int64{6, 6, 6}, held(1000, 0, 200, 0, 30, 0), nil},
+		"more was paid than there is room":            {[]int64{6, 6, 6}, held(1000, 0, 201, 0, 31, 0), want},
+		"beside what others hold":                     {[]int64{6, 6, 6}, held(995, 5, 196, 5, 11, 20), want},
+		"no more was paid after the limit was raised": {[]int64{5, 4, 0}, held(5000, 0, 201, 5, 31, 0), nil},
+		"more was paid at one level":                  {[]int64{5, 5, 6}, held(5000, 0, 201, 0, 31, 0), want[1:]},
+	} {
+		if got := committed(row.actual...).Overruns(before, row.counts); !slices.Equal(got, row.want) {
+			t.Errorf("%s: got %v, want %v", name, got, row.want)
+		}
 	}
+	r := committed(6, 6, 6)
 	r.Charges[1].DryRun = true
-	if got := r.Overruns(held(1000, 0, 201, 0, 31, 0)); !slices.Equal(got, want[1:]) {
+	if got := r.Overruns(before, held(1000, 0, 201, 0, 31, 0)); !slices.Equal(got, want[1:]) {
 		t.Errorf("with the team in a dry run got %v, want %v", got, want[1:])
 	}
 }

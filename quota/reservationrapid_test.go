@@ -25,7 +25,7 @@ func TestReservationProperties(t *testing.T) {
 			counts[i].Used = rapid.Int64Range(max(0, limits[i]-50), limits[i]).Draw(t, "used")
 			spent[i] = counts[i].Used
 		}
-		var pending []quota.Reservation
+		var pending []quota.Reservation // and those that have expired
 		t.Repeat(map[string]func(*rapid.T){
 			"reserve": func(t *rapid.T) {
 				r := quota.Reservation{ID: "x", ExpiresAt: resetAt, OnExpiry: rapid.SampledFrom([]quota.State{quota.Committed, quota.Released}).Draw(t, "on expiry")}
@@ -48,16 +48,17 @@ func TestReservationProperties(t *testing.T) {
 					t.Skip("nothing is reserved")
 				}
 				n := rapid.IntRange(0, len(pending)-1).Draw(t, "which")
-				r := pending[n]
+				before := pending[n]
+				r := before
 				var after []quota.Count
 				var err error
 				switch rapid.SampledFrom([]string{"commit", "release", "expire"}).Draw(t, "how") {
 				case "commit":
-					r, after, err = r.Commit(counts, rapid.SliceOfN(rapid.Int64Range(0, 30), levels, levels).Draw(t, "actual"))
+					r, after, err = r.Commit(counts, rapid.SliceOfN(rapid.Int64Range(0, 30), levels, levels).Draw(t, "actual"), settledAt)
 				case "release":
-					r, after, err = r.Release(counts)
+					r, after, err = r.Release(counts, settledAt)
 				case "expire":
-					r, after, err = r.Expire(counts)
+					r, after, err = r.Expire(counts, settledAt)
 				}
 				if errors.Is(err, quota.ErrInvalidCharge) { // only where the sum could not be counted
 					for i := range levels {
@@ -69,17 +70,21 @@ func TestReservationProperties(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				pending, counts = slices.Delete(pending, n, n+1), after
-				for i, paid := range r.Actual {
-					spent[i] += paid
-					overrun[i] = overrun[i] || paid > r.Charges[i].Cost
+				counts = after
+				if pending[n] = r; r.Settled() {
+					pending = slices.Delete(pending, n, n+1)
+				}
+				for i := range levels {
+					now, then := r.Stands(i), before.Stands(i)
+					spent[i] += now.Used - then.Used
+					overrun[i] = overrun[i] || now.Taken() > then.Taken()
 				}
 			},
 			"": func(t *rapid.T) {
 				for i, c := range counts {
 					var held int64
 					for _, r := range pending {
-						held += r.Charges[i].Cost
+						held += r.Stands(i).Held
 					}
 					if c.Held != held || c.Used != spent[i] {
 						t.Fatalf("level %d holds %+v, want %d used and %d held", i, c, spent[i], held)

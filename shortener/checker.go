@@ -204,6 +204,7 @@ func (c *checker) call(ctx context.Context, host, destination string, p payer) (
 	r := quota.Reservation{
 		ID:        "reputation/" + rand.Text(),
 		Charges:   c.charges(p, c.policy),
+		CreatedAt: now.Truncate(time.Microsecond),
 		ExpiresAt: now.Add(c.Timeout + settleSlack).Truncate(time.Microsecond),
 		OnExpiry:  quota.Committed,
 	}
@@ -216,7 +217,7 @@ func (c *checker) call(ctx context.Context, host, destination string, p payer) (
 	cancel()
 	outcome, pause := outcomeOf(verdict, err)
 	now = c.now().UTC()
-	c.settle(ctx, r.ID, outcome, now)
+	c.settle(ctx, r.ID, outcome, now.Truncate(time.Microsecond))
 	c.circuit.ended(outcome, pause, now)
 	if err != nil {
 		j.err = fmt.Errorf("%w: %w", ErrUnchecked, err)
@@ -320,7 +321,7 @@ func (c *checker) settle(ctx context.Context, id string, outcome CheckOutcome, n
 	if outcome.Charged() {
 		_, err = c.store.Commit(ctx, id, nil, now)
 	} else {
-		_, err = c.store.Release(ctx, id)
+		_, err = c.store.Release(ctx, id, now)
 	}
 	if err != nil {
 		c.unsettled.Add(1)

@@ -464,11 +464,10 @@ func TestOperatorsHearOfTheMoney(t *testing.T) {
 		}
 		told = len(notices)
 		var want []string
-		switch i + 1 {
-		case 8:
-			want = []string{"2026-11-29/reputation-budget/80: 80 % of the money of 2026-11-29 for checks of destinations is spent: 0.004 of 0.005001. The day ends at 2026-11-30T00:00:00Z."}
-		case 10:
-			want = []string{"2026-11-29/reputation-budget/100: 100 % of the money of 2026-11-29 for checks of destinations is spent: 0.005 of 0.005001. The day ends at 2026-11-30T00:00:00Z."}
+		if spent, ok := map[int]string{5: "0.0025", 8: "0.004", 9: "0.0045", 10: "0.005"}[i+1]; ok {
+			const text = "2026-11-29/reputation-budget/%[1]d: %[1]d %% of the money of 2026-11-29 for checks of destinations is spent:" +
+				" %[2]s of 0.005001. The day ends at 2026-11-30T00:00:00Z."
+			want = []string{fmt.Sprintf(text, 10*(i+1), spent)}
 		}
 		if !slices.Equal(ids, want) {
 			t.Errorf("after %d calls %q, want %q", i+1, ids, want)

@@ -44,6 +44,13 @@ func (s *Service) CheckReport(ctx context.Context) (*CheckReport, error) {
 	return r, nil
 }
 
+// Reservations returns up to n reservations, those that are pending before those that
+// are settled. The error is the store's.
+func (s *Service) Reservations(ctx context.Context, n int) ([]quota.Reservation, error) {
+	list, err := s.store.Reservations(ctx, n)
+	return list, refusalOf(err)
+}
+
 // Unchecked is how many destinations could not be checked since the process began.
 type Unchecked struct {
 	Number int64

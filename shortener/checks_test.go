@@ -68,12 +68,12 @@ func (l *ledger) Commit(ctx context.Context, id string, actual []int64, at time.
 	return l.Store.Commit(ctx, id, actual, at)
 }
 
-func (l *ledger) Release(ctx context.Context, id string) (quota.Reservation, error) {
+func (l *ledger) Release(ctx context.Context, id string, at time.Time) (quota.Reservation, error) {
 	if err := l.failing("settle"); err != nil {
 		return quota.Reservation{}, err
 	}
 	defer l.tell(id)
-	return l.Store.Release(ctx, id)
+	return l.Store.Release(ctx, id, at)
 }
 
 func (l *ledger) tell(id string) {

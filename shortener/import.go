@@ -17,17 +17,11 @@ var ErrPresent = errors.New("is there already")
 // Export returns up to n links, with all that is kept of them, in an order of the
 // store's own. The marks are those of [Store.Scan].
 func (s *Service) Export(ctx context.Context, mark string, n int) (links []Managed, next string, err error) {
-	scanned, next, err := s.store.Scan(ctx, mark, n)
-	if err != nil {
-		return nil, "", refusalOf(err)
+	links, next, err = s.store.Scan(ctx, mark, n)
+	for i := range links {
+		links[i].Blocked = s.blocks(HostOf(links[i].Link.Destination))
 	}
-	links = make([]Managed, len(scanned))
-	for i, link := range scanned {
-		if links[i], err = s.managed(ctx, link); err != nil {
-			return nil, "", err
-		}
-	}
-	return links, next, nil
+	return links, next, refusalOf(err)
 }
 
 // Import stores links that were made before, here or elsewhere, as they are: they

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"snip/quota"
 	"snip/shortener"
 )
 
@@ -166,5 +167,57 @@ func TestImportRacesWithACreation(t *testing.T) {
 	}
 	if lines, err := s.Audit(t.Context(), 0, 9); err != nil || len(lines) != 1 || lines[0].Links != 1 || lines[0].Note != "present 0, refused 1" {
 		t.Errorf("the audit log has %+v, %v", lines, err)
+	}
+}
+
+// reads counts what is read of links.
+type reads struct {
+	shortener.Store
+	n int
+}
+
+func (s *reads) Scan(ctx context.Context, mark string, n int) ([]shortener.Managed, string, error) {
+	s.n++
+	return s.Store.Scan(ctx, mark, n)
+}
+
+func (s *reads) Get(ctx context.Context, slug shortener.Slug) (shortener.Link, error) {
+	s.n++
+	return s.Store.Get(ctx, slug)
+}
+
+func (s *reads) Visited(ctx context.Context, slug shortener.Slug) (int64, error) {
+	s.n++
+	return s.Store.Visited(ctx, slug)
+}
+
+func (s *reads) Visits(ctx context.Context, slug shortener.Slug) (shortener.Visits, error) {
+	s.n++
+	return s.Store.Visits(ctx, slug)
+}
+
+// An export reads pages, however many links and visits are on them.
+func TestExportReadsPages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, quota.Policy{})
+	for i := range 95 {
+		f.make(t, someone, "https://example.org/", fmt.Sprintf("link-%d", i))
+	}
+	store := &reads{Store: f.store.Store}
+	f.store.Store = store
+	s := newService(f, standard)
+	exported, pages := 0, 0
+	for mark := ""; ; pages++ {
+		links, next, err := s.Export(t.Context(), mark, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exported += len(links)
+		if mark = next; mark == "" {
+			break
+		}
+	}
+	if exported != 95 || pages != 4 || store.n != 5 {
+		t.Errorf("%d links were exported in %d reads, want 95 in 5", exported, store.n)
 	}
 }

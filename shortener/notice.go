@@ -24,7 +24,8 @@ func OldestFirst(a, b Notice) int { return cmp.Or(a.At.Compare(b.At), cmp.Compar
 // KindBudget is the kind of a notice that a part of the service's day is used up.
 const KindBudget = "budget"
 
-// budgetShares are the parts of the service's day that operators are told of, in %.
+// budgetShares are the parts of the service's day, and of the money for checks of a day,
+// that operators are told of, in %.
 var budgetShares = [...]int64{100, 90, 80, 50}
 
 // BudgetNotice returns what operators are to be told when a creation has been

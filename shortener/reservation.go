@@ -7,37 +7,53 @@ import (
 	"snip/quota"
 )
 
-// KindOverrun is the kind of a notice that work has cost more than was reserved for it.
-const KindOverrun = "overrun"
+// Kinds of notices about reservations.
+const (
+	KindOverrun = "overrun"   // work has cost more than was reserved for it, and than there was room for
+	KindLate    = "late-cost" // more was paid than its expired reservation was charged for
+)
 
-// moneyShares are the parts of the day's money for checks that operators are told
-// of, in %.
-var moneyShares = [...]int64{100, 80}
-
-// ReservationNotice returns what operators are to be told when a reservation has
-// been committed at an instant and its counters hold the counts: that a level holds
-// more than its maximum, or else the highest share of the money for checks that it
-// has reached. A store keeps it in the commit that counts, unless one of the same ID
+// ReservationNotices returns what operators are to be told when a reservation, which
+// was before as it says, has been settled at an instant and its counters hold the
+// counts: of a level that holds more than its maximum because of that, of a cost that
+// came after the expiry, and the highest share of the money for checks that was
+// reached. A store keeps them in the commit that counts, but for those of whose IDs one
 // was kept before.
-func ReservationNotice(r quota.Reservation, counts []quota.Count, at time.Time) (Notice, bool) {
+func ReservationNotices(before, r quota.Reservation, counts []quota.Count, at time.Time) []Notice {
 	if r.State != quota.Committed {
-		return Notice{}, false
-	}
-	over := r.Overruns(counts)
-	if len(over) == 0 {
-		return moneyNotice(r, counts, at)
+		return nil
 	}
 	day := quota.DayOf(at).Label
-	return Notice{
-		ID:   fmt.Sprintf("%s/%s/%s", day, KindOverrun, over[0].Level),
-		At:   at,
-		Kind: KindOverrun,
-		Text: fmt.Sprintf("More was paid than reserved: %d of %d are used at level %s until %s.",
-			over[0].Used, over[0].Max, over[0].Level, over[0].ResetAt.Format(time.RFC3339)),
-	}, true
+	var notices []Notice
+	if over := r.Overruns(before, counts); len(over) > 0 {
+		notices = append(notices, Notice{
+			ID:   fmt.Sprintf("%s/%s/%s", day, KindOverrun, over[0].Level),
+			At:   at,
+			Kind: KindOverrun,
+			Text: fmt.Sprintf("More was paid than reserved: %d of %d are used or held at level %s until %s.",
+				over[0].Used, over[0].Max, over[0].Level, over[0].ResetAt.Format(time.RFC3339)),
+		})
+	}
+	for i, c := range r.Charges {
+		late := r.Actual[i] - before.Stands(i).Used
+		if before.Expired && late > 0 {
+			notices = append(notices, Notice{
+				ID:   fmt.Sprintf("%s/%s/%s", day, KindLate, c.Counter.Level),
+				At:   at,
+				Kind: KindLate,
+				Text: fmt.Sprintf("A cost came after its reservation had expired at %s: %d more than was charged then are counted at level %s.",
+					r.ExpiresAt.Format(time.RFC3339), late, c.Counter.Level),
+			})
+			break // the widest level says it for all
+		}
+	}
+	if n, ok := moneyNotice(before, r, counts, at); ok {
+		notices = append(notices, n)
+	}
+	return notices
 }
 
-func moneyNotice(r quota.Reservation, counts []quota.Count, at time.Time) (Notice, bool) {
+func moneyNotice(before, r quota.Reservation, counts []quota.Count, at time.Time) (Notice, bool) {
 	for i, c := range r.Charges {
 		if c.Counter.Level != LevelCheckBudget {
 			continue
@@ -47,9 +63,11 @@ func moneyNotice(r quota.Reservation, counts []quota.Count, at time.Time) (Notic
 		if c.Cost > 0 {
 			usable -= c.Max % c.Cost
 		}
-		for _, share := range moneyShares {
+		used := counts[i].Used
+		earlier := used - (r.Actual[i] - before.Stands(i).Used)
+		for _, share := range budgetShares {
 			reached := usable/100*share + usable%100*share/100
-			if counts[i].Used < reached || counts[i].Used-r.Actual[i] >= reached {
+			if used < reached || earlier >= reached {
 				continue
 			}
 			return Notice{
@@ -57,7 +75,7 @@ func moneyNotice(r quota.Reservation, counts []quota.Count, at time.Time) (Notic
 				At:   at,
 				Kind: KindBudget,
 				Text: fmt.Sprintf("%d %% of the money of %s for checks of destinations is spent: %s of %s. The day ends at %s.",
-					share, c.Counter.Period, Units(counts[i].Used), Units(c.Max), c.ResetAt.Format(time.RFC3339)),
+					share, c.Counter.Period, Units(used), Units(c.Max), c.ResetAt.Format(time.RFC3339)),
 			}, true
 		}
 	}

@@ -2,6 +2,8 @@ package shortener
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"snip/quota"
@@ -30,6 +32,16 @@ type Health struct {
 	Waiting    int           // writes that are waiting
 	TurnedAway int64         // writes for which there was no room to wait
 	Trouble    string        // why nothing can be written; empty where it can
+}
+
+// Uncounted makes what could not be counted a kind of [ErrUnavailable], as stores
+// return it.
+func Uncounted(err error) error {
+	uncounted := errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge)
+	if !uncounted || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // Store keeps links and the counters that allowed them. All methods may be
@@ -74,11 +86,17 @@ type Store interface {
 	Answer(ctx context.Context, refs []AnswerRef) (Answer, error)
 
 	// Reserve, Commit and Release are those of package boltquota in durable commits of
-	// their own, with the same results; in a window that has gone nothing is counted. Commit keeps a notice as [ReservationNotice]
-	// has it, in its own commit. Other errors are as for Create.
+	// their own, with the same results; in a window that has gone nothing is counted.
+	// Commit keeps notices as [ReservationNotices] has them, in its own commit. Other
+	// errors are as for Create.
 	Reserve(ctx context.Context, r quota.Reservation) (stored quota.Reservation, already bool, err error)
 	Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error)
-	Release(ctx context.Context, id string) (quota.Reservation, error)
+	Release(ctx context.Context, id string, at time.Time) (quota.Reservation, error)
+
+	// Reservations returns up to n reservations, in the order in which something is to
+	// be done about them: settle those that are pending when they expire, and forget the
+	// others.
+	Reservations(ctx context.Context, n int) ([]quota.Reservation, error)
 
 	// SettleExpired settles up to n reservations that have expired at the instant now,
 	// each as it says itself, forgets those that were settled long ago, and keeps
@@ -128,10 +146,11 @@ type Store interface {
 	// ErrNotFound when that is no link of the key's.
 	LinksOf(ctx context.Context, key quota.KeyID, before Slug, n int) ([]Link, error)
 
-	// Scan returns up to n links, tombstones too, in an order of the store's own,
-	// and the mark behind which to go on; it is "" at the end, and given as "" at the
-	// start. Links that come or go meanwhile may be left out.
-	Scan(ctx context.Context, mark string, n int) (links []Link, next string, err error)
+	// Scan returns up to n links with their visits, tombstones too, in an order of the
+	// store's own, and the mark behind which to go on; it is "" at the end, and given as
+	// "" at the start. Links that come or go meanwhile may be left out. It is one read,
+	// however many links there are.
+	Scan(ctx context.Context, mark string, n int) (links []Managed, next string, err error)
 
 	// Entries returns what operators have set of a kind, in the order of names.
 	Entries(ctx context.Context, kind EntryKind) ([]Entry, error)

@@ -97,8 +97,8 @@ func (s *Service) Select(ctx context.Context, sel Selection, use func(Link) bool
 		if err != nil {
 			return refusalOf(err)
 		}
-		for _, link := range links {
-			if !link.Deleted && meant(link) && !use(link) {
+		for _, m := range links {
+			if !m.Link.Deleted && meant(m.Link) && !use(m.Link) {
 				return nil
 			}
 		}

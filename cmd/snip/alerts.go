@@ -198,7 +198,7 @@ func (a *alerts) deliver(ctx context.Context) {
 		}
 	}
 	for _, n := range waiting { // first, whatever becomes of the webhook
-		if (n.Kind == shortener.KindBudget || n.Kind == shortener.KindOverrun) && !a.logged[n.ID] {
+		if slices.Contains([]string{shortener.KindBudget, shortener.KindOverrun, shortener.KindLate}, n.Kind) && !a.logged[n.ID] {
 			a.log.Warn("alert", "id", n.ID, "kind", n.Kind, "text", n.Text)
 			a.logged[n.ID] = true
 		}

@@ -43,9 +43,9 @@ func readFile(path string) (content fileContent, err error) {
 		if err != nil {
 			return content, errors.Join(err, store.Close())
 		}
-		for _, link := range links {
-			content.slugs[string(link.Slug)] = true
-			content.links[string(link.Slug)] = link
+		for _, m := range links {
+			content.slugs[string(m.Link.Slug)] = true
+			content.links[string(m.Link.Slug)] = m.Link
 		}
 		if mark = next; mark == "" {
 			break

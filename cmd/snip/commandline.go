@@ -49,6 +49,8 @@ var operatorCommands = map[string]func(context.Context, *adminClient, *commandLi
 
 	"quota history": printHistory,
 
+	"reputation reservations": listReservations,
+
 	"backup <file>": backup,
 	"export":        export,
 	"import <file>": importLinks,
@@ -126,10 +128,12 @@ type commandLine struct {
 	} `cmd:"" help:"Ask the server on this machine at --listen whether it can make links; exit 0 or 1."`
 	Migrate struct{} `cmd:"" help:"Make the tables of the database at --store those of this version. A server does so too, where its role may."`
 
-	Keys   keyCommands   `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`
-	Links  linkCommands  `cmd:"" help:"Links, of a running server."`
-	Blocks blockCommands `cmd:"" help:"Hosts that links may not lead to, of a running server."`
-	Quota  quotaCommands `cmd:"" help:"Limits and what is used of them, of a running server."`
+	Keys       keyCommands        `cmd:"" help:"API keys, of a running server. Each is a client with a quota of its own."`
+	Links      linkCommands       `cmd:"" help:"Links, of a running server."`
+	Blocks     blockCommands      `cmd:"" help:"Hosts that links may not lead to, of a running server."`
+	Quota      quotaCommands      `cmd:"" help:"Limits and what is used of them, of a running server."`
+	Reputation reputationCommands `cmd:"" help:"Checks of destinations, of a running server."`
+
 	Audit  auditCommand  `cmd:"" help:"What operators did, the latest first."`
 	Clock  clockCommands `cmd:"" help:"The clock of a running server."`
 	Status statusCommand `cmd:"" help:"How a running server is: today's budget, what it refused, its store."`

@@ -91,7 +91,7 @@ func hold(path, pieces string) error {
 					_, err = store.Commit(ctx, r.ID, actual, holdsNoon)
 					state = quota.Committed
 				case 1:
-					_, err = store.Release(ctx, r.ID)
+					_, err = store.Release(ctx, r.ID, time.Now())
 					state = quota.Released
 				case 2:
 					err = store.Create(ctx, answeredLink(worker, n))
@@ -249,7 +249,7 @@ func wantWhole(t *testing.T, file string, lines []string) {
 				t.Fatal(err)
 			}
 			if !there {
-				if _, err := store.Release(ctx, r.ID); err != nil {
+				if _, err := store.Release(ctx, r.ID, time.Now()); err != nil {
 					t.Fatal(err)
 				}
 				if said := acknowledged[r.ID]; said != "" {

@@ -62,7 +62,7 @@ func CheckReservations(tx *bbolt.Tx, wrong func(error)) (all, pending int64) {
 					return nil
 				}
 				all++
-				at := dueKey(due(r), r.ID)
+				at := dueKey(r.Due(), r.ID)
 				if found, _ := dues.Cursor().Seek(at); !bytes.Equal(found, at) {
 					wrong(fmt.Errorf("reservation %q is not among those that are due", id))
 				}

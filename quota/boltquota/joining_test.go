@@ -131,7 +131,7 @@ func TestReservationIsKeptAsGiven(t *testing.T) {
 		t.Errorf("not as given: %s", diff)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		stored, _, err = boltquota.Commit(tx, given.ID, []int64{0, 9, 4})
+		stored, _, err = boltquota.Commit(tx, given.ID, []int64{0, 9, 4}, time.Time{})
 		return err
 	})
 	if err != nil {
@@ -179,8 +179,8 @@ func TestCallerRollsBack(t *testing.T) {
 
 	mustReserve(t, db, r)
 	for _, settle := range []func(tx *bbolt.Tx) error{
-		func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "call", nil); return err },
-		func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "call"); return err },
+		func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "call", nil, time.Time{}); return err },
+		func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "call", time.Time{}); return err },
 		func(tx *bbolt.Tx) error {
 			_, err := boltquota.SettleExpired(tx, one.Add(time.Hour), 1, func(quota.Reservation, []quota.Count) error { return nil })
 			return err
@@ -244,7 +244,7 @@ func TestReserveAndApplyShareLimits(t *testing.T) {
 		if _, _, err := boltquota.Reserve(tx, reservation("another")); !errors.Is(err, quota.ErrExceeded) {
 			t.Errorf("four beside ten of ten: got %v, want a refusal", err)
 		}
-		_, _, err := boltquota.Release(tx, "call")
+		_, _, err := boltquota.Release(tx, "call", time.Time{})
 		return err
 	})
 	if err != nil {
@@ -272,7 +272,7 @@ func TestReserveTwice(t *testing.T) {
 
 	var committed quota.Reservation
 	err := db.Update(func(tx *bbolt.Tx) (err error) {
-		committed, _, err = boltquota.Commit(tx, "call", []int64{1, 2, 3})
+		committed, _, err = boltquota.Commit(tx, "call", []int64{1, 2, 3}, time.Time{})
 		return err
 	})
 	if err != nil {
@@ -317,8 +317,8 @@ func TestReservationIDs(t *testing.T) {
 		}
 	}
 	for name, settle := range map[string]func(tx *bbolt.Tx) error{
-		"commit":  func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "b", nil); return err },
-		"release": func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "b"); return err },
+		"commit":  func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "b", nil, time.Time{}); return err },
+		"release": func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "b", time.Time{}); return err },
 	} {
 		if err := db.Update(settle); !errors.Is(err, quota.ErrNoReservation) {
 			t.Errorf("%s: got %v, want ErrNoReservation", name, err)
@@ -388,7 +388,7 @@ func TestReservationOutlivesItsWindow(t *testing.T) {
 	}
 	mustReserve(t, db, later)
 	err := db.Update(func(tx *bbolt.Tx) error {
-		_, _, err := boltquota.Commit(tx, "call", []int64{2, 2, 2})
+		_, _, err := boltquota.Commit(tx, "call", []int64{2, 2, 2}, time.Time{})
 		return err
 	})
 	if err != nil {
@@ -406,8 +406,8 @@ func TestReservationNeedsAWrite(t *testing.T) {
 	mustReserve(t, db, reservation("call"))
 	for name, do := range map[string]func(tx *bbolt.Tx) error{
 		"reserve": func(tx *bbolt.Tx) error { _, _, err := boltquota.Reserve(tx, reservation("another")); return err },
-		"commit":  func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "call", nil); return err },
-		"release": func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "call"); return err },
+		"commit":  func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "call", nil, time.Time{}); return err },
+		"release": func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "call", time.Time{}); return err },
 	} {
 		if err := db.View(do); err == nil || errors.Is(err, quota.ErrExceeded) || errors.Is(err, quota.ErrNoReservation) {
 			t.Errorf("%s: got %v, want an error of the database", name, err)

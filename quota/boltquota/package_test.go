@@ -24,6 +24,7 @@ func TestPackage(t *testing.T) {
 			Commit:        boltquota.Commit,
 			Release:       boltquota.Release,
 			Reservation:   boltquota.Reservation,
+			List:          boltquota.List,
 			SettleExpired: boltquota.SettleExpired,
 			Sweep:         boltquota.Sweep,
 		}

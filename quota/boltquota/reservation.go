@@ -55,15 +55,17 @@ func Reserve(tx *bbolt.Tx, r quota.Reservation) (stored quota.Reservation, alrea
 // the windows in which it was reserved. What was settled before stays as it is, and
 // is returned. counts are what the counters of its charges hold afterwards. Errors
 // are as for [Reserve], and [quota.ErrNoReservation].
-func Commit(tx *bbolt.Tx, id string, actual []int64) (r quota.Reservation, counts []quota.Count, err error) {
+func Commit(tx *bbolt.Tx, id string, actual []int64, at time.Time) (r quota.Reservation, counts []quota.Count, err error) {
 	return settle(tx, id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-		return r.Commit(counts, actual)
+		return r.Commit(counts, actual, at)
 	})
 }
 
 // Release gives back what was reserved. It is otherwise like [Commit].
-func Release(tx *bbolt.Tx, id string) (quota.Reservation, []quota.Count, error) {
-	return settle(tx, id, quota.Reservation.Release)
+func Release(tx *bbolt.Tx, id string, at time.Time) (quota.Reservation, []quota.Count, error) {
+	return settle(tx, id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+		return r.Release(counts, at)
+	})
 }
 
 // SettleExpired settles up to limit reservations, one at least, that have expired at
@@ -87,7 +89,7 @@ func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Re
 	cursor := dues.Cursor()
 	first, _ := cursor.First()
 	for key := bytes.Clone(first); key != nil && bytes.Compare(key, end) < 0 && done < max(1, limit); {
-		r, counts, err := settleDue(tx, key)
+		r, counts, err := settleDue(tx, key, now)
 		switch {
 		case errors.Is(err, quota.ErrCannotCount):
 			wrong = append(wrong, err)
@@ -117,7 +119,7 @@ func SettleExpired(tx *bbolt.Tx, now time.Time, limit int, settled func(quota.Re
 
 // settleDue does what is due at a key of the bucket of that name. There are no counts
 // where that was to forget.
-func settleDue(tx *bbolt.Tx, key []byte) (quota.Reservation, []quota.Count, error) {
+func settleDue(tx *bbolt.Tx, key []byte, now time.Time) (quota.Reservation, []quota.Count, error) {
 	r, err := dueAt(tx, key)
 	if err != nil {
 		return r, nil, err
@@ -125,7 +127,28 @@ func settleDue(tx *bbolt.Tx, key []byte) (quota.Reservation, []quota.Count, erro
 	if r.State != quota.Pending {
 		return r, nil, forget(tx, r)
 	}
-	return settle(tx, r.ID, quota.Reservation.Expire)
+	return settle(tx, r.ID, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+		return r.Expire(counts, now)
+	})
+}
+
+// List returns up to n reservations, in the order in which something is to be done
+// about them: settle those that are pending when they expire, and forget the others.
+// One that cannot be read is [quota.ErrCannotCount].
+func List(tx *bbolt.Tx, n int) (list []quota.Reservation, err error) {
+	_, dues, err := reservationBuckets(tx)
+	if dues == nil {
+		return nil, err
+	}
+	cursor := dues.Cursor()
+	for key, _ := cursor.First(); key != nil && len(list) < n; key, _ = cursor.Next() {
+		r, err := dueAt(tx, key)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
 }
 
 // dueAt returns the reservation to which a key of the bucket of what is due leads.
@@ -138,18 +161,10 @@ func dueAt(tx *bbolt.Tx, key []byte) (quota.Reservation, error) {
 	if errors.Is(err, quota.ErrNoReservation) {
 		err = fmt.Errorf("%w: reservation %q is due and missing", quota.ErrCannotCount, id)
 	}
-	if err == nil && !bytes.Equal(key, dueKey(due(r), id)) {
+	if err == nil && !bytes.Equal(key, dueKey(r.Due(), id)) {
 		err = fmt.Errorf("%w: reservation %q is due at another instant", quota.ErrCannotCount, id)
 	}
 	return r, err
-}
-
-// due is when something is to be done about a reservation.
-func due(r quota.Reservation) time.Time {
-	if r.State == quota.Pending {
-		return r.ExpiresAt
-	}
-	return r.KeptUntil()
 }
 
 // Reservation returns the reservation that has the id, or [quota.ErrNoReservation].
@@ -186,7 +201,7 @@ func reservationBuckets(tx *bbolt.Tx) (ids, dues *bbolt.Bucket, err error) {
 	return ids, dues, nil
 }
 
-// settle makes of a pending reservation what become says.
+// settle makes of a reservation that is not settled what become says.
 func settle(tx *bbolt.Tx, id string, become func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error)) (quota.Reservation, []quota.Count, error) {
 	r, err := Reservation(tx, id)
 	if err != nil {
@@ -199,12 +214,12 @@ func settle(tx *bbolt.Tx, id string, become func(quota.Reservation, []quota.Coun
 	// What a window that has been swept held went with it, and decides nothing more.
 	swept := make([]bool, len(counts))
 	for i, c := range r.Charges {
-		if isSwept(tx, c.Counter.Period) && r.State == quota.Pending {
-			swept[i], counts[i] = true, quota.Count{Held: c.Cost}
+		if isSwept(tx, c.Counter.Period) && !r.Settled() {
+			swept[i], counts[i] = true, r.Stands(i)
 		}
 	}
 	settled, after, err := become(r, counts)
-	if err != nil || r.State != quota.Pending {
+	if err != nil || r.Settled() {
 		return settled, after, err
 	}
 	for i, c := range settled.Charges {
@@ -238,7 +253,7 @@ func put(tx *bbolt.Tx, r quota.Reservation) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(ids.Put([]byte(r.ID), raw), dues.Put(dueKey(due(r), r.ID), nil))
+	return errors.Join(ids.Put([]byte(r.ID), raw), dues.Put(dueKey(r.Due(), r.ID), nil))
 }
 
 // forget removes a reservation as it was read.
@@ -247,7 +262,7 @@ func forget(tx *bbolt.Tx, r quota.Reservation) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(ids.Delete([]byte(r.ID)), dues.Delete(dueKey(due(r), r.ID)))
+	return errors.Join(ids.Delete([]byte(r.ID)), dues.Delete(dueKey(r.Due(), r.ID)))
 }
 
 // instantSize is the length of the instant in a key of the bucket of what is due.
@@ -269,6 +284,9 @@ type reservationRecord struct {
 	OnExpiry  quota.State    `cbor:"3,keyasint"`
 	State     quota.State    `cbor:"4,keyasint"`
 	Actual    []int64        `cbor:"5,keyasint,omitempty"`
+	CreatedAt int64          `cbor:"6,keyasint,omitempty"` // 0 is unknown, as in records of earlier programs
+	UpdatedAt int64          `cbor:"7,keyasint,omitempty"`
+	Expired   bool           `cbor:"8,keyasint,omitempty"`
 }
 
 type chargeRecord struct {
@@ -285,6 +303,7 @@ type chargeRecord struct {
 func encodeReservation(r quota.Reservation) ([]byte, error) {
 	record := reservationRecord{
 		Version: recordVersion, ExpiresAt: r.ExpiresAt.UnixMicro(), OnExpiry: r.OnExpiry, State: r.State, Actual: r.Actual,
+		CreatedAt: micros(r.CreatedAt), UpdatedAt: micros(r.UpdatedAt), Expired: r.Expired,
 	}
 	for _, c := range r.Charges {
 		record.Charges = append(record.Charges, chargeRecord{
@@ -292,6 +311,22 @@ func encodeReservation(r quota.Reservation) ([]byte, error) {
 		})
 	}
 	return cbor.Marshal(record)
+}
+
+// micros is an instant as it is kept; 0 is none.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// instant is the inverse of micros.
+func instant(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
 }
 
 func decodeReservation(id string, raw []byte) (quota.Reservation, error) {
@@ -304,6 +339,7 @@ func decodeReservation(id string, raw []byte) (quota.Reservation, error) {
 	}
 	r := quota.Reservation{
 		ID: id, ExpiresAt: time.UnixMicro(record.ExpiresAt).UTC(), OnExpiry: record.OnExpiry, State: record.State, Actual: record.Actual,
+		CreatedAt: instant(record.CreatedAt), UpdatedAt: instant(record.UpdatedAt), Expired: record.Expired,
 	}
 	for _, c := range record.Charges {
 		r.Charges = append(r.Charges, quota.Charge{

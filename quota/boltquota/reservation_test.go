@@ -173,7 +173,7 @@ func TestCounterSizes(t *testing.T) {
 	reserve(t, db, "call")
 	wantSize(16)
 	err := db.Update(func(tx *bbolt.Tx) error {
-		_, counts, err := boltquota.Commit(tx, "call", nil)
+		_, counts, err := boltquota.Commit(tx, "call", nil, time.Time{})
 		if fmt.Sprint(counts) != "[{2 0} {2 0}]" {
 			t.Errorf("committed, the counters hold %v", counts)
 		}
@@ -202,8 +202,8 @@ func TestSettleWhileSweeping(t *testing.T) {
 			}
 		}
 		err := db.Update(func(tx *bbolt.Tx) error {
-			committed, _, err := boltquota.Commit(tx, "commit", []int64{3, 3})
-			released, _, releaseErr := boltquota.Release(tx, "release")
+			committed, _, err := boltquota.Commit(tx, "commit", []int64{3, 3}, time.Time{})
+			released, _, releaseErr := boltquota.Release(tx, "release", time.Time{})
 			if committed.State != quota.Committed || released.State != quota.Released {
 				t.Errorf("after %d rounds: %+v, %+v", rounds, committed, released)
 			}
@@ -272,6 +272,7 @@ func TestDamagedReservations(t *testing.T) {
 		"of a newer program":      {overwrite(record(t, 0, 2)), "version 2 is not known"},
 		"in no state":             {overwrite(record(t, 4, "paid")), `its state is "paid"`},
 		"committed to nothing":    {overwrite(record(t, 4, "committed")), "has 0 amounts"},
+		"expired and pending":     {overwrite(record(t, 8, true)), "and is pending"},
 		"pending and paid":        {overwrite(record(t, 5, []int64{1})), "has 1 amounts"},
 		"without charges":         {overwrite(record(t, 1, []int{})), "no charges"},
 		"with a negative cost":    {overwrite(charge(3, -2)), "cost -2"},
@@ -357,8 +358,8 @@ func TestReservationsWithoutTheirBuckets(t *testing.T) {
 		}
 		for what, run := range map[string]func(*bbolt.Tx) error{
 			"reserve": func(tx *bbolt.Tx) error { _, _, err := boltquota.Reserve(tx, demand("a")); return err },
-			"commit":  func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "a", nil); return err },
-			"release": func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "a"); return err },
+			"commit":  func(tx *bbolt.Tx) error { _, _, err := boltquota.Commit(tx, "a", nil, time.Time{}); return err },
+			"release": func(tx *bbolt.Tx) error { _, _, err := boltquota.Release(tx, "a", time.Time{}); return err },
 			"settle":  func(tx *bbolt.Tx) error { _, err := boltquota.SettleExpired(tx, soon, 1, nil); return err },
 		} {
 			if err := db.Update(run); !errors.Is(err, quota.ErrCannotCount) {
@@ -392,5 +393,39 @@ func TestCheckReservationsComparesSums(t *testing.T) {
 		if wrong := checked(t, db); !slices.Equal(wrong, []string{row.want}) {
 			t.Errorf("%s: the check says %q, want %q", name, wrong, row.want)
 		}
+	}
+}
+
+// A record of a program that knew no times is read without them, and settled.
+func TestReservationOfAnEarlierProgram(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	reserve(t, db, "b")
+	err := db.Update(func(tx *bbolt.Tx) error {
+		if err := at(tx, "reservations/ids").Put([]byte("b"), record(t, 4, "pending")); err != nil {
+			return err
+		}
+		r, err := boltquota.Reservation(tx, "b")
+		if !r.CreatedAt.IsZero() || !r.UpdatedAt.IsZero() || r.Expired {
+			t.Errorf("it is read as %+v", r)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, _, err := boltquota.Commit(tx, "b", []int64{1}, noon)
+		if err != nil {
+			return err
+		}
+		r, err := boltquota.Reservation(tx, "b")
+		if !r.CreatedAt.IsZero() || !r.UpdatedAt.Equal(noon) || r.State != quota.Committed {
+			t.Errorf("it was settled as %+v", r)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -116,10 +116,10 @@ func TestPendingInASweptWindow(t *testing.T) {
 		want   string
 	}{
 		"committed": {func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
-			return boltquota.Commit(tx, "call", []int64{3, 3, 3})
+			return boltquota.Commit(tx, "call", []int64{3, 3, 3}, time.Time{})
 		}, quota.Committed, "[{3 0} {3 0} {3 0}]", "[{3 0} {0 0} {0 0}]"},
 		"released": {func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
-			return boltquota.Release(tx, "call")
+			return boltquota.Release(tx, "call", time.Time{})
 		}, quota.Released, "[{0 0} {0 0} {0 0}]", "[{0 0} {0 0} {0 0}]"},
 		"expired": {func(tx *bbolt.Tx) (r quota.Reservation, counts []quota.Count, err error) {
 			_, err = boltquota.SettleExpired(tx, one.AddDate(0, 0, 2), 10, func(settled quota.Reservation, held []quota.Count) error {
@@ -148,8 +148,21 @@ func TestPendingInASweptWindow(t *testing.T) {
 			}
 			wantHeld(t, db, r, row.want)
 			wantPeriods(t, db, "2026-11")
+			if name == "expired" { // its caller comes late: where the window has gone, nothing is counted
+				err := db.Update(func(tx *bbolt.Tx) error {
+					_, counts, err := boltquota.Commit(tx, "call", []int64{4, 9, 9}, time.Time{})
+					if told := "[{4 0} {9 0} {9 0}]"; fmt.Sprint(counts) != told {
+						t.Errorf("late: got %v, want %s", counts, told)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantHeld(t, db, r, row.want)
+			}
 			err = db.Update(func(tx *bbolt.Tx) error {
-				settled, counts, err := boltquota.Release(tx, "call")
+				settled, counts, err := boltquota.Release(tx, "call", time.Time{})
 				if settled.State != row.state || fmt.Sprint(counts) != row.want {
 					t.Errorf("again: got %s and %v, want %s and %s", settled.State, counts, row.state, row.want)
 				}

@@ -67,16 +67,16 @@ func TestLedger(t *testing.T) {
 		}{
 			{func() error { _, err := l.Apply(demand); return err }, nil},
 			{func() error { _, _, err := l.Reserve(odd); return err }, quota.ErrInvalidReservation},
-			{func() error { _, _, err := l.Commit("call", nil); return err }, quota.ErrNoReservation},
+			{func() error { _, _, err := l.Commit("call", nil, time.Time{}); return err }, quota.ErrNoReservation},
 			{func() error { _, _, err := l.Reserve(full); return err }, quota.ErrExceeded},
 			{func() error { _, _, err := l.Reserve(call); return err }, nil},
 			{func() error { _, _, err := l.Reserve(call); return err }, nil},
 			{func() error { _, err := l.Apply(demand); return err }, nil},
 			{func() error { _, err := l.Apply(demand); return err }, quota.ErrExceeded},
-			{func() error { _, _, err := l.Release("call"); return err }, nil},
+			{func() error { _, _, err := l.Release("call", time.Time{}); return err }, nil},
 			{func() error { _, err := l.Apply(demand); return err }, nil},
 			{func() error { _, err := l.Check(demand); return err }, quota.ErrExceeded},
-			{func() error { _, _, err := l.Release("unknown"); return err }, quota.ErrNoReservation},
+			{func() error { _, _, err := l.Release("unknown", time.Time{}); return err }, quota.ErrNoReservation},
 			// What was not locked is not decided on.
 			{func() error { _, err := l.Apply([]quota.Charge{charge("bob", 1, 9)}); return err }, quota.ErrCannotCount},
 			{func() error { _, _, err := l.Reserve(reservation("late", demand...)); return err }, quota.ErrCannotCount},
@@ -152,7 +152,7 @@ func TestNoDeadlock(t *testing.T) {
 							continue
 						}
 						_, _, reserveErr := l.Reserve(w.Reserve[i])
-						_, _, settleErr := l.Release(w.Settle[i])
+						_, _, settleErr := l.Release(w.Settle[i], time.Time{})
 						if err := errors.Join(reserveErr, settleErr); errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {
 							return err
 						}
@@ -300,6 +300,10 @@ func TestCannotCount(t *testing.T) {
 		"a charge without a cost":      `UPDATE quota_reservations SET costs = '{}'`,
 		"a reservation without levels": `UPDATE quota_reservations SET levels = '{}', subjects = '{}', periods = '{}', costs = '{}', maxima = '{}', reserved = '{}', dry_runs = '{}', resets = '{}'`,
 		"a cost that is none":          `UPDATE quota_reservations SET costs = '{NULL}'`,
+		"released and paid":            `UPDATE quota_reservations SET state = 'released', actual = '{1}'`,
+		"pending and paid":             `UPDATE quota_reservations SET actual = '{1}'`,
+		"committed to nothing":         `UPDATE quota_reservations SET state = 'committed'`,
+		"expired and pending":          `UPDATE quota_reservations SET expired = true`,
 		"less held than reserved":      `UPDATE quota_counters SET held = 0`,
 		"an unknown state":             `ALTER TABLE quota_reservations DROP CONSTRAINT quota_reservations_state_check; UPDATE quota_reservations SET state = 'odd'`,
 	} {
@@ -320,11 +324,11 @@ func TestCannotCount(t *testing.T) {
 				t.Fatal(err)
 			}
 			settled := update(func(tx pgx.Tx) error {
-				_, _, err := pgquota.Commit(t.Context(), tx, "call", nil)
+				_, _, err := pgquota.Commit(t.Context(), tx, "call", nil, time.Time{})
 				return err
 			})
 			expired := update(func(tx pgx.Tx) error {
-				_, err := pgquota.SettleExpired(t.Context(), tx, day.End, 9, func(quota.Reservation, []quota.Count) error { return nil })
+				_, err := pgquota.SettleExpired(t.Context(), tx, day.End.AddDate(0, 0, 2), 9, func(quota.Reservation, []quota.Count) error { return nil })
 				return err
 			})
 			for what, err := range map[string]error{"commit": settled, "expire": expired} {

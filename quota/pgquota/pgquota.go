@@ -34,7 +34,7 @@ import (
 //go:embed schema.sql
 var schema string
 
-// Init creates the tables that are missing in the connection's schema.
+// Init creates the tables and columns that are missing in the connection's schema.
 func Init(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, schema)
 	return err

@@ -53,13 +53,14 @@ func TestPackage(t *testing.T) {
 			Reserve: func(tx pgx.Tx, r quota.Reservation) (quota.Reservation, bool, error) {
 				return pgquota.Reserve(ctx, tx, r)
 			},
-			Commit: func(tx pgx.Tx, id string, actual []int64) (quota.Reservation, []quota.Count, error) {
-				return pgquota.Commit(ctx, tx, id, actual)
+			Commit: func(tx pgx.Tx, id string, actual []int64, at time.Time) (quota.Reservation, []quota.Count, error) {
+				return pgquota.Commit(ctx, tx, id, actual, at)
 			},
-			Release: func(tx pgx.Tx, id string) (quota.Reservation, []quota.Count, error) {
-				return pgquota.Release(ctx, tx, id)
+			Release: func(tx pgx.Tx, id string, at time.Time) (quota.Reservation, []quota.Count, error) {
+				return pgquota.Release(ctx, tx, id, at)
 			},
 			Reservation: func(tx pgx.Tx, id string) (quota.Reservation, error) { return pgquota.Reservation(ctx, tx, id) },
+			List:        func(tx pgx.Tx, n int) ([]quota.Reservation, error) { return pgquota.List(ctx, tx, n) },
 			SettleExpired: func(tx pgx.Tx, now time.Time, limit int, settled func(quota.Reservation, []quota.Count) error) (bool, error) {
 				return pgquota.SettleExpired(ctx, tx, now, limit, settled)
 			},

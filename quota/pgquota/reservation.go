@@ -45,13 +45,13 @@ func Reserve(ctx context.Context, tx pgx.Tx, r quota.Reservation) (stored quota.
 // the windows in which it was reserved. What was settled before stays as it is, and
 // is returned. counts are what the counters of its charges hold afterwards. Errors
 // are as for [Reserve], and [quota.ErrNoReservation].
-func Commit(ctx context.Context, tx pgx.Tx, id string, actual []int64) (r quota.Reservation, counts []quota.Count, err error) {
-	return settle(ctx, tx, id, func(l *Ledger) (quota.Reservation, []quota.Count, error) { return l.Commit(id, actual) })
+func Commit(ctx context.Context, tx pgx.Tx, id string, actual []int64, at time.Time) (r quota.Reservation, counts []quota.Count, err error) {
+	return settle(ctx, tx, id, func(l *Ledger) (quota.Reservation, []quota.Count, error) { return l.Commit(id, actual, at) })
 }
 
 // Release gives back what was reserved. It is otherwise like [Commit].
-func Release(ctx context.Context, tx pgx.Tx, id string) (quota.Reservation, []quota.Count, error) {
-	return settle(ctx, tx, id, func(l *Ledger) (quota.Reservation, []quota.Count, error) { return l.Release(id) })
+func Release(ctx context.Context, tx pgx.Tx, id string, at time.Time) (quota.Reservation, []quota.Count, error) {
+	return settle(ctx, tx, id, func(l *Ledger) (quota.Reservation, []quota.Count, error) { return l.Release(id, at) })
 }
 
 func settle(ctx context.Context, tx pgx.Tx, id string, become func(*Ledger) (quota.Reservation, []quota.Count, error)) (quota.Reservation, []quota.Count, error) {
@@ -121,7 +121,9 @@ func settleSome(ctx context.Context, tx pgx.Tx, now time.Time, behind, limit int
 		case row.isNew, row.now.State != quota.Pending && !row.now.KeptUntil().After(now):
 			row.gone = true
 		case row.now.State == quota.Pending && !row.now.ExpiresAt.After(now):
-			_, counts, err := l.settle(id, quota.Reservation.Expire)
+			_, counts, err := l.settle(id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+				return r.Expire(counts, now)
+			})
 			if err != nil {
 				wrong = append(wrong, err)
 				continue
@@ -140,6 +142,28 @@ func settleSome(ctx context.Context, tx pgx.Tx, now time.Time, behind, limit int
 		}
 	}
 	return len(ids), wrong, nil
+}
+
+// List returns up to n reservations, in the order in which something is to be done
+// about them: settle those that are pending when they expire, and forget the others.
+// It locks nothing. One that cannot be read is [quota.ErrCannotCount].
+func List(ctx context.Context, q Querier, n int) ([]quota.Reservation, error) {
+	rows, err := q.Query(ctx, allReservations+` WHERE state <> 'new' ORDER BY due, id LIMIT $1`, n)
+	if err != nil {
+		return nil, cannot("list reservations", err)
+	}
+	found, err := pgx.CollectRows(rows, scanReservation)
+	if err != nil {
+		return nil, cannot("list reservations", err)
+	}
+	list := make([]quota.Reservation, len(found))
+	for i, row := range found {
+		if row.wrong != nil {
+			return nil, row.wrong
+		}
+		list[i] = row.now
+	}
+	return list, nil
 }
 
 // Reservation returns the reservation that has the id, or [quota.ErrNoReservation].
@@ -198,18 +222,20 @@ func (l *Ledger) Reservation(id string) (quota.Reservation, error) {
 }
 
 // Commit is the function of that name, on the ledger.
-func (l *Ledger) Commit(id string, actual []int64) (quota.Reservation, []quota.Count, error) {
+func (l *Ledger) Commit(id string, actual []int64, at time.Time) (quota.Reservation, []quota.Count, error) {
 	return l.settle(id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-		return r.Commit(counts, actual)
+		return r.Commit(counts, actual, at)
 	})
 }
 
 // Release is the function of that name, on the ledger.
-func (l *Ledger) Release(id string) (quota.Reservation, []quota.Count, error) {
-	return l.settle(id, quota.Reservation.Release)
+func (l *Ledger) Release(id string, at time.Time) (quota.Reservation, []quota.Count, error) {
+	return l.settle(id, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+		return r.Release(counts, at)
+	})
 }
 
-// settle makes of a pending reservation what become says.
+// settle makes of a reservation that is not settled what become says.
 func (l *Ledger) settle(id string, become func(quota.Reservation, []quota.Count) (quota.Reservation, []quota.Count, error)) (quota.Reservation, []quota.Count, error) {
 	r, err := l.Reservation(id)
 	if err != nil {
@@ -222,13 +248,13 @@ func (l *Ledger) settle(id string, become func(quota.Reservation, []quota.Count)
 			return quota.Reservation{}, nil, at.wrong
 		case at != nil:
 			counts[i] = at.now
-		case r.State == quota.Pending:
+		case !r.Settled():
 			// What a window that has been swept held went with it, and decides nothing more.
-			counts[i].Held = c.Cost
+			counts[i] = r.Stands(i)
 		}
 	}
 	settled, after, err := become(r, counts)
-	if err != nil || r.State != quota.Pending {
+	if err != nil || r.Settled() {
 		return settled, after, err
 	}
 	l.put(settled, after)
@@ -282,8 +308,8 @@ func (l *Ledger) lockReservations(ctx context.Context, tx pgx.Tx, w Wanted) erro
 }
 
 const (
-	allReservations = `SELECT id, state, on_expiry, expires_at, levels, subjects, periods, costs, maxima, reserved, dry_runs, resets, actual
-		FROM quota_reservations`
+	allReservations = `SELECT id, state, on_expiry, expires_at, levels, subjects, periods, costs, maxima, reserved, dry_runs, resets, actual,
+		created_at, updated_at, expired FROM quota_reservations`
 	selectReservations = allReservations + ` WHERE id = ANY($1)`
 )
 
@@ -293,9 +319,12 @@ func scanReservation(from pgx.CollectableRow) (*reservation, error) {
 		id              []byte
 		state, onExpiry string
 		charges         chargeColumns
+
+		createdAt, updatedAt *time.Time // null is unknown, as in rows of earlier programs
 	)
 	err := from.Scan(&id, &state, &onExpiry, &row.now.ExpiresAt, &charges.levels, &charges.subjects, &charges.periods,
-		&charges.costs, &charges.maxima, &charges.reserved, &charges.dryRuns, &charges.resets, &row.now.Actual)
+		&charges.costs, &charges.maxima, &charges.reserved, &charges.dryRuns, &charges.resets, &row.now.Actual,
+		&createdAt, &updatedAt, &row.now.Expired)
 	if err != nil {
 		return nil, err
 	}
@@ -304,15 +333,14 @@ func scanReservation(from pgx.CollectableRow) (*reservation, error) {
 		return &row, nil
 	}
 	row.now.State, row.now.OnExpiry, row.now.ExpiresAt = quota.State(state), quota.State(onExpiry), row.now.ExpiresAt.UTC()
-	if row.now.Charges, err = charges.rows(); err == nil {
-		err = row.now.Validate()
+	if createdAt != nil {
+		row.now.CreatedAt = createdAt.UTC()
 	}
-	switch {
-	case err != nil:
-	case row.now.State == quota.Committed && len(row.now.Actual) != len(row.now.Charges):
-		err = fmt.Errorf("it has %d charges and %d amounts", len(row.now.Charges), len(row.now.Actual))
-	case row.now.State != quota.Pending && row.now.State != quota.Committed && row.now.State != quota.Released:
-		err = fmt.Errorf("it is %q", state)
+	if updatedAt != nil {
+		row.now.UpdatedAt = updatedAt.UTC()
+	}
+	if row.now.Charges, err = charges.rows(); err == nil {
+		err = row.now.ValidateStored()
 	}
 	if err != nil {
 		row.wrong = cannot(fmt.Sprintf("reservation %q", row.now.ID), err)
@@ -356,6 +384,14 @@ func (k chargeColumns) rows() ([]quota.Charge, error) {
 	return charges, nil
 }
 
+// known is an instant as it is kept: null where it is unknown.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
 func (l *Ledger) queueReservations(batch *pgx.Batch) {
 	var gone [][]byte
 	for id, row := range l.reservations {
@@ -363,15 +399,13 @@ func (l *Ledger) queueReservations(batch *pgx.Batch) {
 		case row.gone, row.isNew && !row.changed:
 			gone = append(gone, []byte(id))
 		case row.changed:
-			due := row.now.ExpiresAt
-			if row.now.State != quota.Pending {
-				due = row.now.KeptUntil()
-			}
 			k := columnsOf(row.now.Charges)
 			queueExactly(batch, 1, `UPDATE quota_reservations SET state = $2, on_expiry = $3, expires_at = $4, due = $5, levels = $6, subjects = $7,
-				periods = $8, costs = $9, maxima = $10, reserved = $11, dry_runs = $12, resets = $13, actual = $14 WHERE id = $1`,
-				[]byte(id), string(row.now.State), string(row.now.OnExpiry), row.now.ExpiresAt, due, k.levels, k.subjects,
-				k.periods, k.costs, k.maxima, k.reserved, k.dryRuns, k.resets, row.now.Actual)
+				periods = $8, costs = $9, maxima = $10, reserved = $11, dry_runs = $12, resets = $13, actual = $14,
+				created_at = $15, updated_at = $16, expired = $17 WHERE id = $1`,
+				[]byte(id), string(row.now.State), string(row.now.OnExpiry), row.now.ExpiresAt, row.now.Due(), k.levels, k.subjects,
+				k.periods, k.costs, k.maxima, k.reserved, k.dryRuns, k.resets, row.now.Actual,
+				known(row.now.CreatedAt), known(row.now.UpdatedAt), row.now.Expired)
 		}
 	}
 	if gone != nil {

@@ -35,4 +35,11 @@ CREATE TABLE IF NOT EXISTS quota_reservations (
 	actual     bigint[] -- what was paid, once it is committed
 );
 
+-- When it was created, and created or settled last: null is unknown. And whether its
+-- expiry has settled it, and not its caller since.
+ALTER TABLE quota_reservations
+	ADD COLUMN IF NOT EXISTS created_at timestamptz,
+	ADD COLUMN IF NOT EXISTS updated_at timestamptz,
+	ADD COLUMN IF NOT EXISTS expired boolean NOT NULL DEFAULT false;
+
 CREATE INDEX IF NOT EXISTS quota_reservations_due ON quota_reservations (due);

@@ -19,9 +19,10 @@ type Package[Tx any] struct {
 	Apply         func(Tx, []quota.Charge) ([]quota.Usage, error)
 	Each          func(Tx, quota.Level, string, func(quota.Subject, int64)) error
 	Reserve       func(Tx, quota.Reservation) (quota.Reservation, bool, error)
-	Commit        func(Tx, string, []int64) (quota.Reservation, []quota.Count, error)
-	Release       func(Tx, string) (quota.Reservation, []quota.Count, error)
+	Commit        func(Tx, string, []int64, time.Time) (quota.Reservation, []quota.Count, error)
+	Release       func(Tx, string, time.Time) (quota.Reservation, []quota.Count, error)
 	Reservation   func(Tx, string) (quota.Reservation, error)
+	List          func(Tx, int) ([]quota.Reservation, error)
 	SettleExpired func(Tx, time.Time, int, func(quota.Reservation, []quota.Count) error) (bool, error)
 	Sweep         func(Tx, time.Time, int) (bool, error)
 }
@@ -37,6 +38,7 @@ type book interface {
 	commit(string, []int64) (quota.Reservation, []quota.Count, error)
 	release(string) (quota.Reservation, []quota.Count, error)
 	reservation(string) (quota.Reservation, error)
+	list(int) ([]quota.Reservation, error)
 	settleExpired(time.Time, int, func(quota.Reservation, []quota.Count) error) (bool, error)
 	sweep(time.Time, int) (bool, error)
 }
@@ -92,7 +94,7 @@ func (p Package[Tx]) reserve(r quota.Reservation) (stored quota.Reservation, alr
 
 func (p Package[Tx]) commit(id string, actual []int64) (r quota.Reservation, counts []quota.Count, err error) {
 	err = p.update(func(tx Tx) (err error) {
-		r, counts, err = p.Commit(tx, id, actual)
+		r, counts, err = p.Commit(tx, id, actual, settledAt)
 		return err
 	})
 	return r, counts, err
@@ -100,7 +102,7 @@ func (p Package[Tx]) commit(id string, actual []int64) (r quota.Reservation, cou
 
 func (p Package[Tx]) release(id string) (r quota.Reservation, counts []quota.Count, err error) {
 	err = p.update(func(tx Tx) (err error) {
-		r, counts, err = p.Release(tx, id)
+		r, counts, err = p.Release(tx, id, settledAt)
 		return err
 	})
 	return r, counts, err
@@ -112,6 +114,14 @@ func (p Package[Tx]) reservation(id string) (r quota.Reservation, err error) {
 		return err
 	})
 	return r, err
+}
+
+func (p Package[Tx]) list(n int) (list []quota.Reservation, err error) {
+	err = p.View(func(tx Tx) (err error) {
+		list, err = p.List(tx, n)
+		return err
+	})
+	return list, err
 }
 
 func (p Package[Tx]) settleExpired(now time.Time, limit int, settled func(quota.Reservation, []quota.Count) error) (more bool, err error) {

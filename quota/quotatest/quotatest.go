@@ -33,7 +33,8 @@ func Run[Tx any](t *testing.T, open func(testing.TB) Package[Tx]) {
 		{"a reservation is settled once", testSettled},
 		{"the difference comes back", testDifference},
 		{"more than was reserved is counted as it is", testOverrun},
-		{"what has expired is settled as it says", testExpired},
+		{"what has expired is settled as it says, until its caller says more", testExpired},
+		{"reservations are listed with their times", testList},
 		{"a window that was swept decides nothing more", testSwept},
 		{"what makes no sense is refused", testNonsense},
 	} {

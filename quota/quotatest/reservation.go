@@ -19,9 +19,9 @@ func testReserve(t *testing.T, b book) {
 		{Counter: quota.Counter{Level: "member", Subject: "ann", Period: quota.MonthOf(noon).Label}, Cost: 4, Max: 4, DryRun: true, ResetAt: quota.MonthOf(noon).End},
 	}
 	asked := reservation("\x00id\xff", charges)
-	asked.ExpiresAt, asked.OnExpiry = noon.Add(time.Microsecond), quota.Committed
+	asked.ExpiresAt, asked.OnExpiry, asked.CreatedAt = noon.Add(time.Microsecond), quota.Committed, noon
 	expected := asked
-	expected.State, expected.Charges = quota.Pending, slices.Clone(charges)
+	expected.State, expected.Charges, expected.UpdatedAt = quota.Pending, slices.Clone(charges), noon
 	if got := reserve(t, b, asked); !reflect.DeepEqual(got, expected) {
 		t.Errorf("reserved %+v, want %+v", got, expected)
 	}
@@ -148,12 +148,56 @@ func testOverrun(t *testing.T, b book) {
 	do[[]quota.Usage](t)(b.apply(budget(5, 10)))
 	reserve(t, b, reservation("call", budget(5, 10)))
 	r, counts, err := b.commit("call", []int64{8})
-	if over := r.Overruns(counts); err != nil || len(over) != 1 || over[0].Used != 13 || over[0].Max != 10 {
+	if over := r.Overruns(r.Unsettled(), counts); err != nil || len(over) != 1 || over[0].Used != 13 || over[0].Max != 10 {
 		t.Errorf("%+v, %v, %v: overruns %v", r, counts, err, over)
 	}
 	_, _, err = b.reserve(reservation("next", budget(1, 10)))
 	wantLevel(t, err, "team")
 	want(t, b, budget(1, 1), quota.Count{Used: 13})
+}
+
+// settledAt is when reservations are settled by their callers.
+var settledAt = noon.Add(30 * time.Second)
+
+// testList lists reservations, those that are pending before those that are settled.
+func testList(t *testing.T, b book) {
+	if got, err := b.list(9); len(got) > 0 || err != nil {
+		t.Errorf("of nothing: %+v, %v", got, err)
+	}
+	for i := range 4 {
+		r := reservation(fmt.Sprint("call ", i), budget(1, 100))
+		r.CreatedAt, r.ExpiresAt = noon.Add(time.Duration(-i)*time.Second), noon.Add(time.Duration(9-i)*time.Second)
+		reserve(t, b, r)
+	}
+	do[quota.Reservation](t)(first(b.commit("call 2", []int64{3})))
+	reserve(t, b, reservation("of unknown age", budget(1, 100)))
+	got, err := b.list(9)
+	var ids []string
+	for _, r := range got {
+		ids = append(ids, r.ID)
+		if found, err := b.reservation(r.ID); err != nil || !reflect.DeepEqual(found, r) {
+			t.Errorf("listed as %+v, and found as %+v, %v", r, found, err)
+		}
+		created, updated := r.CreatedAt, r.UpdatedAt
+		switch r.ID {
+		case "of unknown age":
+			created, updated = noon.Add(-time.Second), noon.Add(-time.Second)
+			if !r.CreatedAt.IsZero() || !r.UpdatedAt.IsZero() {
+				t.Errorf("made at %s", r.CreatedAt)
+			}
+		case "call 2":
+			updated = updated.Add(-settledAt.Sub(noon) - 2*time.Second)
+		}
+		if !created.Equal(updated) || created.After(noon) {
+			t.Errorf("%s was created at %s and updated at %s", r.ID, r.CreatedAt, r.UpdatedAt)
+		}
+	}
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"call 0", "call 1", "call 2", "call 3", "of unknown age"}) || ids[4] != "call 2" {
+		t.Errorf("%q, %v", ids, err)
+	}
+	if some, err := b.list(2); err != nil || !reflect.DeepEqual(some, got[:2]) {
+		t.Errorf("two of them: %+v, %v", some, err)
+	}
 }
 
 // settleAll settles what has expired, a few at a time, and returns how each was.
@@ -195,13 +239,25 @@ func testExpired(t *testing.T, b book) {
 	if got := settleAll(t, b, noon.Add(3*time.Second)); len(got) != 1 || got["call 3"] != quota.Committed {
 		t.Errorf("settled %v", got)
 	}
-	// Who comes late finds out what became of it, for a day after its window.
+	// The caller's word counts after all, once, for a day after the window.
 	late := day.End.AddDate(0, 0, 1)
 	settleAll(t, b, late.Add(-time.Microsecond))
-	if r := do[quota.Reservation](t)(first(b.commit("call 2", nil))); r.State != quota.Released {
-		t.Errorf("settled as %+v", r)
+	for range 2 {
+		if r := do[quota.Reservation](t)(first(b.commit("call 1", []int64{500}))); r.Expired || !reflect.DeepEqual(r.Actual, []int64{500}) {
+			t.Errorf("dearer than it was charged on expiry: %+v", r)
+		}
 	}
-	want(t, b, budget(1, 1), quota.Count{Used: 11})
+	want(t, b, budget(1, 1), quota.Count{Used: 509})
+	do[quota.Reservation](t)(first(b.commit("call 1", []int64{2})))
+	want(t, b, budget(1, 1), quota.Count{Used: 509})
+	if r := do[quota.Reservation](t)(first(b.release("call 3"))); r.State != quota.Released {
+		t.Errorf("free after all: %+v", r)
+	}
+	want(t, b, budget(1, 1), quota.Count{Used: 501})
+	if r := do[quota.Reservation](t)(first(b.commit("call 2", []int64{10}))); r.State != quota.Committed || !r.UpdatedAt.Equal(settledAt) {
+		t.Errorf("not free after all: %+v", r)
+	}
+	want(t, b, budget(1, 1), quota.Count{Used: 511})
 	if got := settleAll(t, b, late); len(got) != 0 {
 		t.Errorf("settled again: %v", got)
 	}
@@ -210,16 +266,16 @@ func testExpired(t *testing.T, b book) {
 			t.Errorf("call %d is not forgotten: %v", i, err)
 		}
 	}
-	want(t, b, budget(1, 1), quota.Count{Used: 11})
+	want(t, b, budget(1, 1), quota.Count{Used: 511})
 
 	// Nobody has to listen, and at least one is settled whatever the limit.
-	reserve(t, b, reservation("unheard", budget(1, 100)))
+	reserve(t, b, reservation("unheard", budget(1, 1000)))
 	for _, more := range []bool{true, true, false} { // it is settled, and forgotten
 		if got, err := b.settleExpired(late, 0, nil); got != more || err != nil {
 			t.Errorf("at most 0 at a time: more %v, %v, want %v", got, err, more)
 		}
 	}
-	want(t, b, budget(1, 1), quota.Count{Used: 11})
+	want(t, b, budget(1, 1), quota.Count{Used: 511})
 }
 
 func testSwept(t *testing.T, b book) {

@@ -200,11 +200,8 @@ func contentOf(t *testing.T, path string) string {
 	defer s.Close()
 	var text strings.Builder
 	links, _, err := s.Scan(t.Context(), "", 1000)
-	for _, link := range links {
-		visited, visitedErr := s.Visited(t.Context(), link.Slug)
-		visits, visitsErr := s.Visits(t.Context(), link.Slug)
-		err = errors.Join(err, visitedErr, visitsErr)
-		fmt.Fprintln(&text, link, visited, visits)
+	for _, m := range links {
+		fmt.Fprintln(&text, m.Link, m.Visited, m.Visits)
 	}
 	keys, keysErr := s.LinksOf(t.Context(), theKey.ID, "", 10)
 	entries, entriesErr := s.Entries(t.Context(), shortener.EntryKey)

@@ -291,15 +291,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 			return fmt.Errorf("%w: encode link: %w", shortener.ErrUnavailable, err)
 		}
 	}
-	return uncounted(s.submit(ctx, func(tx *bbolt.Tx) error { return s.create(tx, c, records) }))
-}
-
-// uncounted makes what cannot be counted a kind of [shortener.ErrUnavailable].
-func uncounted(err error) error {
-	if errors.Is(err, quota.ErrCannotCount) || errors.Is(err, quota.ErrInvalidCharge) {
-		err = fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
-	}
-	return err
+	return shortener.Uncounted(s.submit(ctx, func(tx *bbolt.Tx) error { return s.create(tx, c, records) }))
 }
 
 // create is the one place where a link and its count meet. Nothing is written

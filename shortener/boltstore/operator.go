@@ -294,12 +294,13 @@ func decodeAuditLine(at, raw []byte) (shortener.AuditLine, error) {
 }
 
 // Scan implements [shortener.Store]. The mark is the last link's key.
-func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Link, next string, err error) {
+func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Managed, next string, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		bucket, err := bucket(tx, linksName)
 		if err != nil {
 			return err
 		}
+		visits, clicks := tx.Bucket(visitsName), tx.Bucket(clicksName) // nil where there never were any
 		cursor := bucket.Cursor()
 		key, raw := cursor.Seek([]byte(mark))
 		if key != nil && string(key) == mark {
@@ -309,14 +310,30 @@ func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener
 			if len(links) == n {
 				return nil
 			}
-			link, err := decodeLink(raw)
+			m, err := decodeManaged(key, raw, visits, clicks)
 			if err != nil {
 				return fmt.Errorf("record under the key %x: %w", key, err)
 			}
-			links, next = append(links, link), string(key)
+			links, next = append(links, m), string(key)
 		}
 		next = ""
 		return nil
 	})
 	return links, next, err
+}
+
+// decodeManaged returns a link with what the buckets keep of its visits under its key.
+func decodeManaged(key, raw []byte, visits, clicks *bbolt.Bucket) (m shortener.Managed, err error) {
+	if m.Link, err = decodeLink(raw); err != nil {
+		return m, err
+	}
+	if visits != nil {
+		if m.Visited, err = decodeVisited(m.Link.Slug, visits.Get(key)); err != nil {
+			return m, err
+		}
+	}
+	if clicks != nil {
+		m.Visits, err = decodeVisits(clicks.Get(key))
+	}
+	return m, err
 }

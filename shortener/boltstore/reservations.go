@@ -40,20 +40,20 @@ func changed(err error) error {
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}
-	return uncounted(err)
+	return shortener.Uncounted(err)
 }
 
 // Commit implements [shortener.Store].
 func (s *Store) Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error) {
 	return s.settleReservation(ctx, id, at, func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
-		return boltquota.Commit(tx, id, actual)
+		return boltquota.Commit(tx, id, actual, at)
 	})
 }
 
 // Release implements [shortener.Store].
-func (s *Store) Release(ctx context.Context, id string) (quota.Reservation, error) {
-	return s.settleReservation(ctx, id, time.Time{}, func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
-		return boltquota.Release(tx, id)
+func (s *Store) Release(ctx context.Context, id string, at time.Time) (quota.Reservation, error) {
+	return s.settleReservation(ctx, id, at, func(tx *bbolt.Tx) (quota.Reservation, []quota.Count, error) {
+		return boltquota.Release(tx, id, at)
 	})
 }
 
@@ -70,10 +70,10 @@ func (s *Store) settleReservation(ctx context.Context, id string, at time.Time, 
 			}
 			return torn(err)
 		}
-		if before.State != quota.Pending {
+		if before.Settled() {
 			return errUnchanged
 		}
-		return torn(putReservationNotice(tx, settled, counts, at))
+		return torn(putReservationNotices(tx, before, settled, counts, at))
 	})
 	if err = changed(err); err != nil {
 		return quota.Reservation{}, err // what the writer may still be at is left alone
@@ -81,22 +81,29 @@ func (s *Store) settleReservation(ctx context.Context, id string, at time.Time, 
 	return settled, nil
 }
 
-func putReservationNotice(tx *bbolt.Tx, r quota.Reservation, counts []quota.Count, at time.Time) error {
-	n, ok := shortener.ReservationNotice(r, counts, at)
-	if !ok {
-		return nil
-	}
-	if err := putNotice(tx, n); err != nil {
-		return fmt.Errorf("put notice: %w", err)
+func putReservationNotices(tx *bbolt.Tx, before, r quota.Reservation, counts []quota.Count, at time.Time) error {
+	for _, n := range shortener.ReservationNotices(before, r, counts, at) {
+		if err := putNotice(tx, n); err != nil {
+			return fmt.Errorf("put notice: %w", err)
+		}
 	}
 	return nil
+}
+
+// Reservations implements [shortener.Store].
+func (s *Store) Reservations(ctx context.Context, n int) (list []quota.Reservation, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		list, err = boltquota.List(tx, n)
+		return err
+	})
+	return list, shortener.Uncounted(err)
 }
 
 // SettleExpired implements [shortener.Store].
 func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (more bool, err error) {
 	err = s.submitLesser(ctx, func(tx *bbolt.Tx) (err error) {
 		more, err = boltquota.SettleExpired(tx, now, n, func(r quota.Reservation, counts []quota.Count) error {
-			return putReservationNotice(tx, r, counts, now)
+			return putReservationNotices(tx, r.Unsettled(), r, counts, now)
 		})
 		switch {
 		case err == nil && !more:

@@ -94,8 +94,8 @@ func TestReservationsShareACommit(t *testing.T) {
 		reserve(costly),
 		reserve(demand("before")),
 		func() error { _, err := s.Commit(ctx, "before", []int64{12}, noon); return err },
-		func() error { _, err := s.Release(ctx, "before"); return err },
-		func() error { _, err := s.Release(ctx, "unknown"); return err },
+		func() error { _, err := s.Release(ctx, "before", noon); return err },
+		func() error { _, err := s.Release(ctx, "unknown", noon); return err },
 		func() error { return s.Create(ctx, second) },
 		func() error { return s.Create(ctx, taken) },
 		func() error { _, err := s.SettleExpired(ctx, noon, 1); return err },
@@ -175,7 +175,7 @@ func TestTornNeighboursOfReservations(t *testing.T) {
 	if notices, err := s.Notices(ctx, 10); len(notices) != 0 || err != nil {
 		t.Errorf("notices: %+v, %v", notices, err)
 	}
-	if _, err := s.Release(ctx, "call"); !errors.Is(err, quota.ErrNoReservation) {
+	if _, err := s.Release(ctx, "call", noon); !errors.Is(err, quota.ErrNoReservation) {
 		t.Errorf("what was rolled back: %v", err)
 	}
 }
@@ -212,7 +212,7 @@ func TestDamagedReservation(t *testing.T) {
 	for what, err := range map[string]error{
 		"reserve": func() error { _, _, err := s.Reserve(ctx, demand("b")); return err }(),
 		"commit":  func() error { _, err := s.Commit(ctx, "b", nil, noon); return err }(),
-		"release": func() error { _, err := s.Release(ctx, "b"); return err }(),
+		"release": func() error { _, err := s.Release(ctx, "b", noon); return err }(),
 	} {
 		wantUnavailable(t, err)
 		if !errors.Is(err, quota.ErrCannotCount) {
@@ -233,7 +233,7 @@ func wantNothingReserved(t *testing.T, s *Store, pending string) {
 	wantUnavailable(t, err)
 	_, err = s.Commit(t.Context(), pending, nil, noon)
 	wantUnavailable(t, err)
-	_, err = s.Release(t.Context(), pending)
+	_, err = s.Release(t.Context(), pending, noon)
 	wantUnavailable(t, err)
 	_, err = s.SettleExpired(t.Context(), noon.Add(time.Minute), 1)
 	wantUnavailable(t, err)

@@ -103,7 +103,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 	counts := s.countsOf(c.Charges)
 	usages, err := quota.Decide(c.Charges, quota.Taken(counts))
 	if err != nil {
-		return err
+		return shortener.Uncounted(err)
 	}
 	var taken []shortener.Slug
 	for _, link := range c.Links {
@@ -225,9 +225,13 @@ func (s *Store) addVisits(ctx context.Context, visits map[shortener.Slug]shorten
 func (s *Store) Visits(ctx context.Context, slug shortener.Slug) (shortener.Visits, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var sum shortener.Visits // of its own
+	return s.visitsOf(slug), nil
+}
+
+// visitsOf returns visits that share no memory with the store.
+func (s *Store) visitsOf(slug shortener.Slug) (sum shortener.Visits) {
 	sum.Add(s.visits[slug])
-	return sum, nil
+	return sum
 }
 
 // Change implements [shortener.Store].

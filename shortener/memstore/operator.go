@@ -33,7 +33,7 @@ func newestFirst(a, b shortener.Link) int {
 }
 
 // Scan implements [shortener.Store].
-func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Link, next string, err error) {
+func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Managed, next string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, slug := range slices.Sorted(maps.Keys(s.links)) {
@@ -41,9 +41,9 @@ func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener
 			continue
 		}
 		if len(links) == n {
-			return links, string(links[n-1].Slug), nil
+			return links, string(links[n-1].Link.Slug), nil
 		}
-		links = append(links, s.links[slug])
+		links = append(links, shortener.Managed{Link: s.links[slug], Visited: s.visited[slug], Visits: s.visitsOf(slug)})
 	}
 	return links, "", nil
 }

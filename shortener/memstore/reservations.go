@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -53,14 +54,14 @@ func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (quota.Reserva
 		return r, false, err
 	}
 	if err := r.Validate(); err != nil {
-		return r, false, err
+		return r, false, shortener.Uncounted(err)
 	}
 	if found, ok := s.held[r.ID]; ok {
 		return ownReservation(found), true, nil
 	}
 	r, counts, err := ownReservation(r).Reserve(s.countsOf(r.Charges))
 	if err != nil {
-		return r, false, err
+		return r, false, shortener.Uncounted(err)
 	}
 	s.putCounts(r.Charges, counts)
 	s.held[r.ID] = r
@@ -72,15 +73,29 @@ func (s *Store) Commit(ctx context.Context, id string, actual []int64, at time.T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.settle(ctx, id, at, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
-		return r.Commit(counts, actual)
+		return r.Commit(counts, actual, at)
 	})
 }
 
 // Release implements [shortener.Store].
-func (s *Store) Release(ctx context.Context, id string) (quota.Reservation, error) {
+func (s *Store) Release(ctx context.Context, id string, at time.Time) (quota.Reservation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.settle(ctx, id, time.Time{}, quota.Reservation.Release)
+	return s.settle(ctx, id, at, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+		return r.Release(counts, at)
+	})
+}
+
+// Reservations implements [shortener.Store].
+func (s *Store) Reservations(ctx context.Context, n int) ([]quota.Reservation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []quota.Reservation
+	for _, r := range s.held {
+		list = append(list, ownReservation(r))
+	}
+	slices.SortFunc(list, func(a, b quota.Reservation) int { return cmp.Or(a.Due().Compare(b.Due()), cmp.Compare(a.ID, b.ID)) })
+	return list[:min(n, len(list))], nil
 }
 
 // SettleExpired implements [shortener.Store].
@@ -89,11 +104,7 @@ func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (bool, 
 	defer s.mu.Unlock()
 	done := 0
 	for id, r := range s.held {
-		due := r.ExpiresAt
-		if r.State != quota.Pending {
-			due = r.KeptUntil()
-		}
-		if due.After(now) {
+		if r.Due().After(now) {
 			continue
 		}
 		if done == n {
@@ -102,7 +113,9 @@ func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (bool, 
 		done++
 		if r.State != quota.Pending {
 			delete(s.held, id)
-		} else if _, err := s.settle(ctx, id, now, quota.Reservation.Expire); err != nil {
+		} else if _, err := s.settle(ctx, id, now, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+			return r.Expire(counts, now)
+		}); err != nil {
 			return false, err
 		}
 	}
@@ -117,18 +130,18 @@ func (s *Store) settle(ctx context.Context, id string, at time.Time, become func
 	if !ok {
 		return quota.Reservation{}, quota.ErrNoReservation
 	}
-	if r.State != quota.Pending {
+	if r.Settled() {
 		return ownReservation(r), nil
 	}
 	counts := s.countsOf(r.Charges)
 	for i, c := range r.Charges {
 		if _, there := s.counts[c.Counter]; !there { // its window was swept
-			counts[i] = quota.Count{Held: c.Cost}
+			counts[i] = r.Stands(i)
 		}
 	}
 	settled, after, err := become(r, counts)
 	if err != nil {
-		return r, err
+		return r, shortener.Uncounted(err)
 	}
 	for i, c := range r.Charges {
 		if _, there := s.counts[c.Counter]; there {
@@ -136,7 +149,7 @@ func (s *Store) settle(ctx context.Context, id string, at time.Time, become func
 		}
 	}
 	s.held[id] = settled
-	if n, ok := shortener.ReservationNotice(settled, after, at); ok {
+	for _, n := range shortener.ReservationNotices(r, settled, after, at) {
 		if err := s.post(n); err != nil {
 			return settled, err
 		}

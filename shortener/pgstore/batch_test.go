@@ -269,3 +269,23 @@ func TestActsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestScanIsOneRead scans many links with their visits.
+func TestScanIsOneRead(t *testing.T) {
+	t.Parallel()
+	s := openClosing(t, pgtest.Database(t))
+	visits := map[shortener.Slug]shortener.Visits{}
+	for i := range 30 {
+		slug := fmt.Sprintf("link-%d", i)
+		mustCreate(t, s, slug)
+		visits[shortener.Slug(slug)] = shortener.Visits{Kinds: [5]int64{1}}
+	}
+	if err := s.AddVisits(t.Context(), visits); err != nil {
+		t.Fatal(err)
+	}
+	before := s.pool.Stat().AcquireCount()
+	links, next, err := s.Scan(t.Context(), "", 100)
+	if reads := s.pool.Stat().AcquireCount() - before; err != nil || len(links) != 30 || next != "" || links[29].Visits.Total() != 1 || reads > 3 {
+		t.Errorf("%d links, %q, %v, in %d reads", len(links), next, err, reads) // the sweeper and the listener read as well
+	}
+}

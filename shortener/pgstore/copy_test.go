@@ -47,7 +47,7 @@ func kept(t *testing.T, s shortener.Store) map[string]any {
 		}
 		all[what] = value
 	}
-	var links []shortener.Link
+	var links []shortener.Managed
 	for mark := ""; ; {
 		part, next, err := s.Scan(t.Context(), mark, 500)
 		if links = append(links, part...); err != nil {
@@ -57,7 +57,7 @@ func kept(t *testing.T, s shortener.Store) map[string]any {
 			break
 		}
 	}
-	slices.SortFunc(links, func(a, b shortener.Link) int { return cmp.Compare(a.Slug, b.Slug) })
+	slices.SortFunc(links, func(a, b shortener.Managed) int { return cmp.Compare(a.Link.Slug, b.Link.Slug) })
 	all["links"] = links
 	for _, slug := range []shortener.Slug{"options", "deleted", "bytes", "limited", "client-1"} {
 		visits, err := s.Visits(t.Context(), slug)

@@ -97,7 +97,7 @@ func fillFile(t *testing.T, s shortener.Store, plain int) {
 	}
 	_, err := s.Commit(t.Context(), "committed", []int64{3, 4}, noon)
 	must(err)
-	_, err = s.Release(t.Context(), "released")
+	_, err = s.Release(t.Context(), "released", noon)
 	must(err)
 
 	act := func(a shortener.Act) {

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -43,7 +42,7 @@ func (s *Store) Create(ctx context.Context, c shortener.Creation) error {
 		}
 	}
 	c.Links = slices.Clone(c.Links) // the caller's may change while a withdrawn one is on its way
-	return uncounted(s.creations.do(ctx, creating(c)))
+	return shortener.Uncounted(s.creations.do(ctx, creating(c)))
 }
 
 func creating(c shortener.Creation) operation {
@@ -52,14 +51,6 @@ func creating(c shortener.Creation) operation {
 		creation: &c,
 		decide:   func(w *work) error { return w.create(c) },
 	}
-}
-
-// uncounted makes what cannot be counted a kind of [shortener.ErrUnavailable].
-func uncounted(err error) error {
-	if errors.Is(err, shortener.ErrUnavailable) || !errors.Is(err, quota.ErrCannotCount) && !errors.Is(err, quota.ErrInvalidCharge) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", shortener.ErrUnavailable, err)
 }
 
 // create is the one place where a link and its count meet. Nothing is changed

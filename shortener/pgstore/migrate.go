@@ -96,9 +96,9 @@ func step(ctx context.Context, tx pgx.Tx, next int) error {
 		if _, err := tx.Exec(ctx, `CREATE TABLE snip_version (version integer NOT NULL); INSERT INTO snip_version VALUES (0)`); err != nil {
 			return err
 		}
-		if err := pgquota.Init(ctx, tx); err != nil {
-			return err
-		}
+	}
+	if err := pgquota.Init(ctx, tx); err != nil {
+		return err
 	}
 	if _, err := tx.Exec(ctx, string(text)); err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"snip/quota"
 	"snip/quota/pgquota/pgtest"
+	"snip/shortener"
 )
 
 func run(t *testing.T, url, sql string) {
@@ -110,5 +112,36 @@ func TestNoDatabase(t *testing.T) {
 		if _, err := Open(t.Context(), url, Options{}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got error %v, want one without the password", url, err)
 		}
+	}
+}
+
+// TestMigrateFromTheFirst opens tables of version 1 that have something in them.
+func TestMigrateFromTheFirst(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	s := openAt(t, url, Options{})
+	act := shortener.Act{Line: shortener.AuditLine{At: noon, Action: "earlier"}}
+	_, actErr := s.Act(t.Context(), act)
+	_, _, reserveErr := s.Reserve(t.Context(), quota.Reservation{
+		ID: "earlier", ExpiresAt: noon, OnExpiry: quota.Committed,
+		Charges: []quota.Charge{{Counter: quota.Counter{Level: "budget", Period: "2026-11-29"}, Cost: 1, Max: 9, ResetAt: noon.AddDate(0, 0, 1)}},
+	})
+	if err := errors.Join(actErr, reserveErr, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, `ALTER TABLE audit DROP COLUMN links;
+		ALTER TABLE quota_reservations DROP COLUMN created_at, DROP COLUMN updated_at, DROP COLUMN expired;
+		UPDATE snip_version SET version = 1`)
+	s = openClosing(t, url)
+	lines, err := s.Audit(t.Context(), 0, 9)
+	if err != nil || len(lines) != 1 || lines[0].Action != "earlier" || lines[0].Links != 0 {
+		t.Errorf("the audit log has %+v, %v", lines, err)
+	}
+	list, err := s.Reservations(t.Context(), 9)
+	if err != nil || len(list) != 1 || !list[0].CreatedAt.IsZero() || list[0].Expired {
+		t.Errorf("reservations are %+v, %v", list, err)
+	}
+	if r, err := s.Commit(t.Context(), "earlier", nil, noon); err != nil || !r.UpdatedAt.Equal(noon) {
+		t.Errorf("it was settled as %+v, %v", r, err)
 	}
 }

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -47,7 +48,7 @@ func (s *Store) Act(ctx context.Context, act shortener.Act) (shortener.Done, err
 		}
 	}
 	if err != nil && !errors.Is(err, errSettled) {
-		return shortener.Done{}, uncounted(err)
+		return shortener.Done{}, shortener.Uncounted(err)
 	}
 	return done, nil
 }
@@ -228,13 +229,24 @@ func (s *Store) LinksOf(ctx context.Context, key quota.KeyID, before shortener.S
 }
 
 // Scan implements [shortener.Store]. The mark is the last link's slug.
-func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Link, next string, err error) {
-	links, err = s.links(ctx, `WHERE slug > $1 ORDER BY slug LIMIT $2`, mark, n+1)
+func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Managed, next string, err error) {
+	links, err = query(ctx, s, "read links", scanManaged, `SELECT `+linkColumns+`, (SELECT visits FROM clicks WHERE clicks.slug = links.slug)
+		FROM links WHERE slug > $1 ORDER BY slug LIMIT $2`, mark, n+1)
 	if len(links) > n {
 		links = links[:n]
-		next = string(links[n-1].Slug)
+		next = string(links[n-1].Link.Slug)
 	}
 	return links, next, err
+}
+
+func scanManaged(row pgx.CollectableRow) (m shortener.Managed, err error) {
+	var raw []byte
+	link, err := scanLinkWith(row, &raw)
+	if err == nil && raw != nil {
+		err = json.Unmarshal(raw, &m.Visits)
+	}
+	m.Link, m.Visited = link.Link, link.visited
+	return m, err
 }
 
 func (s *Store) links(ctx context.Context, which string, args ...any) ([]shortener.Link, error) {

@@ -22,14 +22,17 @@ type visitedLink struct {
 	visited int64
 }
 
-func scanLink(row pgx.CollectableRow) (l visitedLink, err error) {
+func scanLink(row pgx.CollectableRow) (visitedLink, error) { return scanLinkWith(row) }
+
+// scanLinkWith is scanLink for rows with more columns behind those of a link.
+func scanLinkWith(row pgx.CollectableRow, more ...any) (l visitedLink, err error) {
 	var (
 		destination, creator, token []byte
 		expiresAt                   *time.Time
 		key                         int64
 	)
-	err = row.Scan((*string)(&l.Slug), &destination, &l.CreatedAt, &expiresAt, &l.Day, &creator, &key, &l.MaxVisits,
-		&l.ForwardQuery, &l.ShowsTarget, &token, &l.TakenDown, &l.Deleted, &l.visited)
+	err = row.Scan(append([]any{(*string)(&l.Slug), &destination, &l.CreatedAt, &expiresAt, &l.Day, &creator, &key, &l.MaxVisits,
+		&l.ForwardQuery, &l.ShowsTarget, &token, &l.TakenDown, &l.Deleted, &l.visited}, more...)...)
 	if err != nil {
 		return l, err
 	}

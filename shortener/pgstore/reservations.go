@@ -35,7 +35,7 @@ func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (quota.Reserva
 	case errors.Is(err, errSettled):
 		return stored, true, nil
 	case err != nil:
-		return r, false, uncounted(err)
+		return r, false, shortener.Uncounted(err)
 	}
 	return stored, false, nil
 }
@@ -43,12 +43,12 @@ func (s *Store) Reserve(ctx context.Context, r quota.Reservation) (quota.Reserva
 // Commit implements [shortener.Store].
 func (s *Store) Commit(ctx context.Context, id string, actual []int64, at time.Time) (quota.Reservation, error) {
 	actual = slices.Clone(actual)
-	return s.settle(ctx, id, at, func(l *pgquota.Ledger) (quota.Reservation, []quota.Count, error) { return l.Commit(id, actual) })
+	return s.settle(ctx, id, at, func(l *pgquota.Ledger) (quota.Reservation, []quota.Count, error) { return l.Commit(id, actual, at) })
 }
 
 // Release implements [shortener.Store].
-func (s *Store) Release(ctx context.Context, id string) (quota.Reservation, error) {
-	return s.settle(ctx, id, time.Time{}, func(l *pgquota.Ledger) (quota.Reservation, []quota.Count, error) { return l.Release(id) })
+func (s *Store) Release(ctx context.Context, id string, at time.Time) (quota.Reservation, error) {
+	return s.settle(ctx, id, at, func(l *pgquota.Ledger) (quota.Reservation, []quota.Count, error) { return l.Release(id, at) })
 }
 
 func (s *Store) settle(ctx context.Context, id string, at time.Time, become func(*pgquota.Ledger) (quota.Reservation, []quota.Count, error)) (quota.Reservation, error) {
@@ -64,17 +64,15 @@ func (s *Store) settle(ctx context.Context, id string, at time.Time, become func
 			if settled, counts, err = become(w.ledger); err != nil {
 				return err
 			}
-			if before.State != quota.Pending {
+			if before.Settled() {
 				return errSettled
 			}
-			if n, ok := shortener.ReservationNotice(settled, counts, at); ok {
-				w.notices = append(w.notices, n)
-			}
+			w.notices = append(w.notices, shortener.ReservationNotices(before, settled, counts, at)...)
 			return nil
 		},
 	})
 	if err != nil && !errors.Is(err, errSettled) {
-		return quota.Reservation{}, uncounted(err)
+		return quota.Reservation{}, shortener.Uncounted(err)
 	}
 	return settled, nil
 }
@@ -84,10 +82,7 @@ func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (more b
 	err = s.update(ctx, "settle reservations", func(tx pgx.Tx) (err error) {
 		batch := &pgx.Batch{}
 		more, err = pgquota.SettleExpired(ctx, tx, now, n, func(r quota.Reservation, counts []quota.Count) error {
-			if n, ok := shortener.ReservationNotice(r, counts, now); ok {
-				return queueNotices(batch, []shortener.Notice{n})
-			}
-			return nil
+			return queueNotices(batch, shortener.ReservationNotices(r.Unsettled(), r, counts, now))
 		})
 		if err != nil {
 			return err
@@ -95,4 +90,12 @@ func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (more b
 		return tx.SendBatch(ctx, batch).Close()
 	})
 	return more, err
+}
+
+// Reservations implements [shortener.Store].
+func (s *Store) Reservations(ctx context.Context, n int) ([]quota.Reservation, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	list, err := pgquota.List(ctx, s.pool, n)
+	return list, shortener.Uncounted(err)
 }

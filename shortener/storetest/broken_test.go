@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"snip/quota"
 	"snip/shortener"
@@ -56,8 +57,8 @@ func (s outside) decide(ctx context.Context, charges []quota.Charge) ([]quota.Ch
 // after all.
 type forgetful struct{ *memstore.Store }
 
-func (s forgetful) Release(ctx context.Context, id string) (quota.Reservation, error) {
-	r, err := s.Store.Release(ctx, id)
+func (s forgetful) Release(ctx context.Context, id string, at time.Time) (quota.Reservation, error) {
+	r, err := s.Store.Release(ctx, id, at)
 	r.State = quota.Released
 	return r, err
 }

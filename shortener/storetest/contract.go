@@ -180,8 +180,12 @@ func testOddCharges(t *testing.T, stores []shortener.Store) {
 	} {
 		c := m.creation(host(1, 1), noon, "odd")
 		change(&c.Charges[len(c.Charges)-1])
-		if err := m.store.Create(t.Context(), c); err == nil {
+		err := m.store.Create(t.Context(), c)
+		if err == nil {
 			t.Errorf("%s was admitted", name)
+		}
+		if !errors.Is(err, quota.ErrExceeded) && (!errors.Is(err, quota.ErrInvalidCharge) || !errors.Is(err, shortener.ErrUnavailable)) {
+			t.Errorf("%s: got error %v, want ErrInvalidCharge as a kind of ErrUnavailable", name, err)
 		}
 	}
 	m.wantUsed(host(1, 1), noon, 0, 0, 0)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -29,12 +30,15 @@ func testExpiry(t *testing.T, stores []shortener.Store) {
 	a.store = stores[len(stores)-1]
 	a.settle(soon)
 	a.want([]quota.Charge{paid, own}, quota.Count{Used: 11, Held: 10}, quota.Count{})
-	// Whoever comes back with the outcome after all is told what became of it.
-	if r := a.commit("call", 2); r.State != quota.Committed || r.Actual[0] != 10 {
-		t.Errorf("the call became %+v, want it charged in full", r)
+	list, err := a.store.Reservations(t.Context(), 10)
+	expired := map[string]quota.State{}
+	for _, r := range list {
+		if r.Expired {
+			expired[r.ID] = r.State
+		}
 	}
-	if r := a.commit("work", 2); r.State != quota.Released {
-		t.Errorf("the work became %+v, want it released", r)
+	if want := map[string]quota.State{"call": quota.Committed, "work": quota.Released}; err != nil || !maps.Equal(expired, want) {
+		t.Errorf("expired are %v, %v, want %v", expired, err, want)
 	}
 	if r := a.release("later"); r.State != quota.Released {
 		t.Errorf("what had not expired became %+v", r)
@@ -44,7 +48,9 @@ func testExpiry(t *testing.T, stores []shortener.Store) {
 	// They are forgotten a day after their windows have ended, and no earlier.
 	forgotten := quota.DayOf(noon).End.AddDate(0, 0, 1)
 	a.settle(forgotten.Add(-time.Microsecond))
-	a.commit("call", 2)
+	if r := a.commit("call"); r.Expired || r.Actual[0] != 10 {
+		t.Errorf("the call became %+v", r)
+	}
 	a.settle(forgotten)
 	for _, id := range []string{"call", "work", "answered", "later"} {
 		if _, err := a.store.Commit(t.Context(), id, nil, noon); !errors.Is(err, quota.ErrNoReservation) {
@@ -111,8 +117,10 @@ func testSweptWindow(t *testing.T, stores []shortener.Store) {
 		{func() { a.settle(noon.AddDate(0, 1, 1)) }, "expire", quota.Committed},
 	} {
 		want.settle()
-		if r := a.release(want.id); r.State != want.state {
-			t.Errorf("%s became %+v", want.id, r)
+		list, err := a.store.Reservations(t.Context(), 10)
+		i := slices.IndexFunc(list, func(r quota.Reservation) bool { return r.ID == want.id })
+		if err != nil || i < 0 || list[i].State != want.state {
+			t.Errorf("%s became one of %+v, %v", want.id, list, err)
 		}
 	}
 	if counts := a.counts([]quota.Charge{month, day}); counts[0].Held != 0 || counts[1].Held != 0 {
@@ -128,16 +136,93 @@ func testExpiredOverrun(t *testing.T, stores []shortener.Store) {
 	a.reserve(early)
 	a.reserve(demand("costly", c))
 	a.commit("costly", 10) // which leaves no room for what is held beside it
-	if notices, err := a.store.Notices(t.Context(), 10); len(notices) > 0 || err != nil {
-		t.Errorf("before the maximum was passed: %+v, %v", notices, err)
-	}
+	over := "More was paid than reserved: 15 of 10 are used or held at level budget until 2026-11-30T00:00:00Z."
+	wantOverruns(t, stores, over)
 	a.settle(noon)
 	a.want([]quota.Charge{c}, quota.Count{Used: 15})
-	wantOverruns(t, stores, "More was paid than reserved: 15 of 10 are used at level budget until 2026-11-30T00:00:00Z.")
+	wantOverruns(t, stores, over)
+}
+
+// testRaised pays just what was reserved after the limit was raised and others have used
+// more than the earlier one.
+func testRaised(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	a.reserve(demand("earlier", charge("budget", 5, 10)))
+	a.spend("later", charge("budget", 50, 100))
+	a.commit("earlier")
+	early := demand("expired", charge("budget", 5, 60))
+	early.ExpiresAt = noon
+	a.reserve(early)
+	a.spend("last", charge("budget", 30, 100))
+	a.settle(noon)
+	a.want([]quota.Charge{charge("budget", 1, 1)}, quota.Count{Used: 90})
+	wantOverruns(t, stores)
+}
+
+// testLate lets callers come with what was paid after their reservations have expired.
+func testLate(t *testing.T, stores []shortener.Store) {
+	a := account{t, stores[0]}
+	for i, row := range []struct {
+		onExpiry quota.State
+		paid     int64
+		used     int64 // by it
+		told     []string
+	}{
+		{quota.Committed, 25, 25, []string{
+			"More was paid than reserved: 25 of 20 are used or held at level %s until 2026-11-30T00:00:00Z.",
+			"A cost came after its reservation had expired at 2026-11-29T12:05:00Z: 15 more than was charged then are counted at level %s.",
+		}},
+		{quota.Committed, 12, 12, []string{
+			"A cost came after its reservation had expired at 2026-11-29T12:05:00Z: 2 more than was charged then are counted at level %s.",
+		}},
+		{quota.Released, 4, 4, []string{
+			"A cost came after its reservation had expired at 2026-11-29T12:05:00Z: 4 more than was charged then are counted at level %s.",
+		}},
+		{quota.Committed, 10, 10, nil}, {quota.Committed, 3, 3, nil}, {quota.Committed, -1, 0, nil}, {quota.Released, -1, 0, nil},
+	} {
+		id := fmt.Sprint("call ", i)
+		c := charge(quota.Level("level "+id), 10, 20)
+		r := demand(id, c)
+		r.OnExpiry, r.CreatedAt = row.onExpiry, noon
+		a.reserve(r)
+		a.settle(soon)
+		startAgain(t, stores[0])
+		var told []string
+		for n := range 3 { // a retry changes nothing and tells nothing
+			a.store = stores[n%len(stores)]
+			if row.paid < 0 {
+				r = a.release(id)
+			} else {
+				r = a.commit(id, row.paid)
+			}
+			if r.Expired || !r.CreatedAt.Equal(noon) || !r.UpdatedAt.Equal(noon) {
+				t.Errorf("%s became %+v", id, r)
+			}
+			a.want([]quota.Charge{c}, quota.Count{Used: row.used})
+			notices, err := a.store.Notices(t.Context(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range notices {
+				told = append(told, n.Text)
+				if err := a.store.Delivered(t.Context(), n.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for i := range row.told {
+			row.told[i] = fmt.Sprintf(row.told[i], c.Counter.Level)
+		}
+		slices.Sort(told)
+		slices.Sort(row.told)
+		if !slices.Equal(told, row.told) {
+			t.Errorf("%s: operators are told %q, want %q", id, told, row.told)
+		}
+	}
 }
 
 // testStuck leaves calls that nobody settles, of the money for checks: what a start and a
-// sweep do charges them, each once, and operators are told of either share once.
+// sweep do charges them, each once, and operators are told of each share once.
 func testStuck(t *testing.T, stores []shortener.Store) {
 	a := account{t, stores[0]}
 	c := charge(shortener.LevelCheckBudget, 10, 105)
@@ -153,9 +238,10 @@ func testStuck(t *testing.T, stores []shortener.Store) {
 		told []string // since the step before
 	}{
 		{noon.Add(-time.Microsecond), 0, nil},
-		{noon.Add(6 * time.Minute), 70, nil},
+		{noon.Add(3 * time.Minute), 40, nil},
+		{noon.Add(6 * time.Minute), 70, []string{"2026-11-29/reputation-budget/50"}},
 		{noon.Add(7 * time.Minute), 80, []string{"2026-11-29/reputation-budget/80"}},
-		{noon.Add(8 * time.Minute), 90, nil},
+		{noon.Add(8 * time.Minute), 90, []string{"2026-11-29/reputation-budget/90"}},
 		{noon.Add(9 * time.Minute), 100, []string{"2026-11-29/reputation-budget/100"}},
 		{noon.Add(time.Hour), 100, nil},
 	} {
@@ -178,9 +264,11 @@ func testStuck(t *testing.T, stores []shortener.Store) {
 		if err != nil || !slices.Equal(ids, told) {
 			t.Errorf("step %d: operators are told %q, %v, want %q", i, ids, err, told)
 		}
-		if i == 2 { // what was delivered does not come again
-			if err := a.store.Delivered(t.Context(), told[0]); err != nil {
-				t.Fatal(err)
+		if i == 3 { // what was delivered does not come again
+			for _, id := range told {
+				if err := a.store.Delivered(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
 			}
 			told = nil
 		}

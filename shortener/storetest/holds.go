@@ -48,7 +48,7 @@ func (h hold) on(ctx context.Context, s shortener.Store, day quota.Window, prefi
 		if err != nil {
 			return holdKind(err)
 		}
-		return fmt.Sprint(r.State, r.Actual)
+		return told(string(r.State), r.Expired, r.Actual)
 	}
 	switch h.do {
 	case "reserve":
@@ -62,7 +62,7 @@ func (h hold) on(ctx context.Context, s shortener.Store, day quota.Window, prefi
 	case "commit":
 		return outcome(s.Commit(ctx, id, h.amounts, day.Start.Add(h.expires)))
 	case "release":
-		return outcome(s.Release(ctx, id))
+		return outcome(s.Release(ctx, id, day.Start.Add(h.expires)))
 	case "settle":
 		for {
 			if more, err := s.SettleExpired(ctx, day.Start.Add(h.expires), 2); !more || err != nil {
@@ -110,8 +110,17 @@ type sums struct {
 
 type sumHold struct {
 	hold
-	state string
-	paid  []int64
+	state   string
+	paid    []int64
+	expired bool // settled by its expiry, and not by its caller since
+}
+
+// told is what a caller learns of a reservation.
+func told(state string, expired bool, paid []int64) string {
+	if expired {
+		state = "expired, " + state
+	}
+	return fmt.Sprint(state, paid)
 }
 
 func (s sums) clone() sums { s.holds = maps.Clone(s.holds); return s }
@@ -126,7 +135,7 @@ func (s *sums) answer(h hold) string {
 	switch h.do {
 	case "reserve":
 		if there {
-			return "already " + fmt.Sprint(found.state, found.paid)
+			return "already " + told(found.state, found.expired, found.paid)
 		}
 		for i, amount := range h.amounts {
 			if taken := s.counts[i].Used + s.counts[i].Held; taken+amount > holdLevels[i] {
@@ -136,16 +145,16 @@ func (s *sums) answer(h hold) string {
 		for i, amount := range h.amounts {
 			s.counts[i].Held += amount
 		}
-		s.holds[h.id] = sumHold{h, "pending", nil}
+		s.holds[h.id] = sumHold{h, "pending", nil, false}
 		return "pending[]"
 	case "commit", "release":
 		if !there {
 			return quota.ErrNoReservation.Error()
 		}
 		if h.do == "release" {
-			return s.settle(found, "released", nil)
+			return s.settle(found, "released", nil, false)
 		}
-		return s.settle(found, "committed", h.amounts)
+		return s.settle(found, "committed", h.amounts, false)
 	case "settle":
 		for _, found := range s.holds {
 			if found.expires <= h.expires {
@@ -153,7 +162,9 @@ func (s *sums) answer(h hold) string {
 				if found.become == quota.Released {
 					paid = nil
 				}
-				s.settle(found, string(found.become), paid)
+				if found.state == "pending" {
+					s.settle(found, string(found.become), paid, true)
+				}
 			}
 		}
 		return done
@@ -162,18 +173,23 @@ func (s *sums) answer(h hold) string {
 	}
 }
 
-func (s *sums) settle(h sumHold, state string, paid []int64) string {
-	if h.state == "pending" {
+func (s *sums) settle(h sumHold, state string, paid []int64, expired bool) string {
+	if h.state == "pending" || h.expired {
 		for i, amount := range h.amounts {
-			s.counts[i].Held -= amount
+			if h.state == "pending" {
+				s.counts[i].Held -= amount
+			}
+		}
+		for i, amount := range h.paid {
+			s.counts[i].Used -= amount
 		}
 		for i, amount := range paid {
 			s.counts[i].Used += amount
 		}
-		h.state, h.paid = state, paid
+		h.state, h.paid, h.expired = state, paid, expired
 		s.holds[h.id] = h
 	}
-	return fmt.Sprint(h.state, h.paid)
+	return told(h.state, h.expired, h.paid)
 }
 
 // holdOperations is how many operations at least are compared, beside reading.
@@ -228,9 +244,13 @@ func testHolds(t *testing.T, stores []shortener.Store) {
 				h := hold{do: "commit", id: anyID()}
 				found, there := model.holds[h.id]
 				h.amounts = amounts(0, len(found.amounts))
-				if there && found.state == "pending" {
+				if there && (found.state == "pending" || found.expired) {
+					stood := found.amounts
+					if found.expired {
+						stood = append(found.paid, make([]int64, len(found.amounts)-len(found.paid))...)
+					}
 					for i, paid := range h.amounts {
-						above[i] += max(0, paid-found.amounts[i])
+						above[i] += max(0, paid-stood[i])
 					}
 				}
 				compare(h)

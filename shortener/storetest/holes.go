@@ -63,7 +63,7 @@ func testOverrun(t *testing.T, stores []shortener.Store) {
 	a.want([]quota.Charge{full}, quota.Count{Used: 15})
 	a.commit("costly", 12) // once more
 	a.refused(demand("later", raised), "budget")
-	wantOverruns(t, stores, "More was paid than reserved: 12 of 10 are used at level budget until 2026-11-30T00:00:00Z.")
+	wantOverruns(t, stores, "More was paid than reserved: 12 of 10 are used or held at level budget until 2026-11-30T00:00:00Z.")
 }
 
 // wantOverruns asserts the texts of the notices that wait, all of them of overruns.

@@ -187,30 +187,46 @@ func testScan(t *testing.T, stores []shortener.Store) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.store.Delete(t.Context(), "abc"); err != nil {
+	limited := m.creation(host(1, 3), noon, "limited")
+	limited.Links[0].MaxVisits = 5
+	visits := map[shortener.Slug]shortener.Visits{"2345678": {Kinds: [5]int64{shortener.Person: 5}}, "abc": {Kinds: [5]int64{shortener.Person: 9}}}
+	err := errors.Join(m.store.Create(t.Context(), limited), m.store.AddVisits(t.Context(), visits), m.store.Delete(t.Context(), "abc"))
+	for range 2 {
+		_, visitErr := m.store.Visit(t.Context(), "limited")
+		err = errors.Join(err, visitErr)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range stores {
-		for _, n := range []int{1, 7, 43, 100} {
+		for _, n := range []int{1, 7, 44, 100} {
 			met := map[shortener.Slug]bool{}
+			visitsMet := int64(0)
 			mark := ""
 			for range 100 {
 				links, next, err := s.Scan(t.Context(), mark, n)
 				if err != nil || len(links) > n {
 					t.Fatalf("handle %d: %d links, %v", i, len(links), err)
 				}
-				for _, link := range links {
-					if met[link.Slug] || link.Deleted != (link.Slug == "abc") {
-						t.Errorf("handle %d: %+v is met", i, link)
+				for _, m := range links {
+					slug := m.Link.Slug
+					if met[slug] || m.Link.Deleted != (slug == "abc") {
+						t.Errorf("handle %d: %+v is met", i, m.Link)
 					}
-					met[link.Slug] = true
+					met[slug] = true
+					visited, visitedErr := s.Visited(t.Context(), slug)
+					visits, visitsErr := s.Visits(t.Context(), slug)
+					if err := errors.Join(visitedErr, visitsErr); err != nil || m.Visited != visited || fmt.Sprint(m.Visits) != fmt.Sprint(visits) {
+						t.Errorf("handle %d: %s is met with %d and %v, %v, want %d and %v", i, slug, m.Visited, m.Visits, err, visited, visits)
+					}
+					visitsMet += m.Visited + m.Visits.Total()
 				}
 				if mark = next; mark == "" {
 					break
 				}
 			}
-			if len(met) != 43 || mark != "" {
-				t.Errorf("handle %d, %d at once: %d links were met, and then %q", i, n, len(met), mark)
+			if len(met) != 44 || mark != "" || visitsMet != 7 {
+				t.Errorf("handle %d, %d at once: %d links and %d visits were met, and then %q", i, n, len(met), visitsMet, mark)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (a account) commit(id string, actual ...int64) quota.Reservation {
 
 func (a account) release(id string) quota.Reservation {
 	a.Helper()
-	r, err := a.store.Release(context.Background(), id)
+	r, err := a.store.Release(context.Background(), id, noon)
 	if err != nil || r.ID != id {
 		a.Fatalf("release %s: %+v, %v", id, r, err)
 	}
@@ -238,8 +238,8 @@ func testActual(t *testing.T, stores []shortener.Store) {
 	// What makes no sense changes nothing, and does not settle.
 	a.reserve(demand("odd", c))
 	for _, actual := range [][]int64{{-1}, {1, 1}, {math.MaxInt64}} {
-		if _, err := a.store.Commit(t.Context(), "odd", actual, noon); !errors.Is(err, quota.ErrInvalidCharge) {
-			t.Errorf("commit of %d: got error %v, want ErrInvalidCharge", actual, err)
+		if _, err := a.store.Commit(t.Context(), "odd", actual, noon); !errors.Is(err, quota.ErrInvalidCharge) || !errors.Is(err, shortener.ErrUnavailable) {
+			t.Errorf("commit of %d: got error %v, want ErrInvalidCharge as a kind of ErrUnavailable", actual, err)
 		}
 	}
 	want.Held = 10
@@ -277,7 +277,7 @@ func testSettledTwice(t *testing.T, stores []shortener.Store) {
 	}
 	for name, err := range map[string]error{
 		"commit":  func() error { _, err := stores[0].Commit(t.Context(), "unknown", nil, noon); return err }(),
-		"release": func() error { _, err := stores[0].Release(t.Context(), "unknown"); return err }(),
+		"release": func() error { _, err := stores[0].Release(t.Context(), "unknown", noon); return err }(),
 	} {
 		if !errors.Is(err, quota.ErrNoReservation) {
 			t.Errorf("%s of none: got error %v, want ErrNoReservation", name, err)
@@ -294,7 +294,7 @@ func testReserveTable(t *testing.T, stores []shortener.Store) {
 	// A new id, and no room: nothing is left of it.
 	a.refused(demand("second", c), "budget")
 	a.want([]quota.Charge{c}, quota.Count{Held: 6})
-	if _, err := a.store.Release(t.Context(), "second"); !errors.Is(err, quota.ErrNoReservation) {
+	if _, err := a.store.Release(t.Context(), "second", noon); !errors.Is(err, quota.ErrNoReservation) {
 		t.Errorf("what was refused: got error %v, want ErrNoReservation", err)
 	}
 	// The same id: nothing more is taken, though there is no room for it either.

@@ -111,6 +111,8 @@ func New(c Config) (http.Handler, error) {
 		"GET /api/status":       (*server).showStatus,
 		"GET /api/history":      (*server).history,
 
+		"GET /api/reputation/reservations": (*server).listReservations,
+
 		"GET /api/backup":  (*server).backup,
 		"GET /api/export":  (*server).export,
 		"POST /api/import": (*server).importLinks,

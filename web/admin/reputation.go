@@ -2,10 +2,12 @@ package admin
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"snip/quota"
 	"snip/shortener"
 )
 
@@ -44,6 +46,53 @@ func (s *server) viewReputation(ctx context.Context) *reputation {
 		v.OnFailure = "allow"
 	}
 	return v
+}
+
+// reservation is what is held, or was paid, for a call.
+type reservation struct {
+	ID        string        `json:"id"`
+	State     quota.State   `json:"state"`
+	Expired   bool          `json:"expired"`             // whether its expiry has settled it, and not its caller since
+	CreatedAt time.Time     `json:"created_at,omitzero"` // absent is unknown
+	UpdatedAt time.Time     `json:"updated_at,omitzero"`
+	ExpiresAt time.Time     `json:"expires_at"`
+	OnExpiry  quota.State   `json:"on_expiry"`
+	Charges   []reservedSum `json:"charges"` // the widest level first
+}
+
+// reservedSum is a reservation's share of a counter. Money is in micro-units.
+type reservedSum struct {
+	Level    quota.Level `json:"level"`
+	Window   string      `json:"window"`
+	Reserved int64       `json:"reserved"`
+	Paid     int64       `json:"paid"`
+}
+
+// mostReservations bounds how many one answer lists.
+const mostReservations = 10_000
+
+// listReservations lists what is pending, and what was settled and is kept still.
+func (s *server) listReservations(w http.ResponseWriter, r *http.Request) error {
+	limit, err := number(r, "limit", 100, mostReservations)
+	if err != nil {
+		return err
+	}
+	list, err := s.service.Reservations(r.Context(), int(limit)+1)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Reservations []reservation `json:"reservations"`
+		More         bool          `json:"more"`
+	}{[]reservation{}, len(list) > int(limit)}
+	for _, r := range list[:min(len(list), int(limit))] {
+		v := reservation{ID: r.ID, State: r.State, Expired: r.Expired, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ExpiresAt: r.ExpiresAt, OnExpiry: r.OnExpiry}
+		for i, c := range r.Charges {
+			v.Charges = append(v.Charges, reservedSum{c.Counter.Level, c.Counter.Period, c.Cost, r.Stands(i).Used})
+		}
+		answer.Reservations = append(answer.Reservations, v)
+	}
+	return writeJSON(w, http.StatusOK, answer)
 }
 
 var (

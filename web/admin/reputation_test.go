@@ -58,6 +58,28 @@ func TestReputationIsShown(t *testing.T) {
 	if diff := cmp.Diff(want, got.Reputation); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
+	var listed struct {
+		Reservations []reservation `json:"reservations"`
+		More         bool          `json:"more"`
+	}
+	answer = ask(h, "GET", "/api/reputation/reservations?limit=2", "Bearer "+token, "")
+	if err := json.Unmarshal(answer.Body.Bytes(), &listed); err != nil || !listed.More || len(listed.Reservations) != 2 {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	answer = ask(h, "GET", "/api/reputation/reservations", "Bearer "+token, "")
+	if err := json.Unmarshal(answer.Body.Bytes(), &listed); err != nil || listed.More {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	states := map[quota.State]int64{}
+	for _, r := range listed.Reservations {
+		states[r.State] += r.Charges[0].Paid
+		if !r.CreatedAt.Equal(now) || !r.UpdatedAt.Equal(now) || r.Expired || r.Charges[0].Level != shortener.LevelCheckBudget || r.Charges[0].Reserved != 500 {
+			t.Errorf("%+v is listed", r)
+		}
+	}
+	if diff := cmp.Diff(map[quota.State]int64{quota.Committed: 1000, quota.Released: 0}, states); diff != "" || len(listed.Reservations) != 3 {
+		t.Errorf("%d reservations (-want +got):\n%s", len(listed.Reservations), diff)
+	}
 	metrics := ask(h, "GET", "/metrics", "Bearer "+token, "").Body.String()
 	for _, line := range []string{
 		`snip_creations_total{outcome="created"} 4`, `snip_creations_total{outcome="unchecked"} 0`,
