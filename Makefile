@@ -20,7 +20,7 @@ test: tools format lint ## The gate: formatting, vet, staticcheck, known vulnera
 	cd bench && go test -race ./...
 	go test -race ./...
 
-torture: tools ## Kill it, break its disk and cut its power for some twenty minutes; SEED=1 repeats a run
+torture: tools ## Kill it, break its disk and cut its power, far more often than make test; SEED=1 repeats a run
 	@echo "seed $(SEED)"
 	go test -count=1 -timeout 40m -v -run '^Test(Kill|PowerCut|Fault|Slow|Hanging|Start|FullDisk|Clock|Failover|Replicas(Model|Linear))' ./cmd/snip -torture -torture.seed $(SEED)
 	go test -race -count=20 -timeout 20m -run 'TestStore/an_order' ./shortener/memstore ./shortener/boltstore

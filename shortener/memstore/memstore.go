@@ -1,6 +1,6 @@
 // Package memstore is the shortest correct store: the executable specification
-// of [shortener.Store]. Random operations on it and on a durable store must give
-// the same answers. It keeps nothing over a restart; use boltstore for that.
+// of [shortener.Store]. Package storetest compares random operations on it, as on
+// every store, with a plain map. It keeps nothing over a restart; use boltstore for that.
 package memstore
 
 import (
