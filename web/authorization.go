@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"snip/quota"
 	"snip/shortener"
 )
@@ -56,22 +58,30 @@ func (s *server) key(r *http.Request) (shortener.Key, error) {
 
 // bearer returns what the Authorization header shows (RFC 6750, section 2.1): a
 // link's token or a key. It is read from there alone, because in a path or a query
-// it would end up in logs. What speaks of a bearer and cannot be read is shown, and
-// empty; other schemes are a proxy's business.
+// it would end up in logs. A header that names the scheme or holds a key, and is
+// not "Bearer", a space and the text, shows the empty text: taken for no key, it
+// would be paid for by the address. Other schemes are a proxy's business.
 func bearer(r *http.Request) (text shortener.Token, shown bool) {
 	const most = 256 // bytes; all that is known here is shorter
 	for _, line := range r.Header["Authorization"] {
-		scheme, rest, _ := strings.Cut(line, " ")
-		if strings.HasPrefix(scheme, shortener.KeyPrefix) || strings.HasPrefix(rest, shortener.KeyPrefix) && !strings.EqualFold(scheme, "Bearer") {
-			return "", true // a key without its scheme is not taken for none
+		scheme := line
+		if end := strings.IndexFunc(line, func(c rune) bool { return !httpguts.IsTokenRune(c) }); end >= 0 {
+			scheme = line[:end]
 		}
-		if !strings.EqualFold(scheme, "Bearer") {
+		switch {
+		case !strings.EqualFold(scheme, "Bearer"):
+			if strings.Contains(line, shortener.KeyPrefix) {
+				return "", true
+			}
 			continue
-		}
-		if rest = strings.TrimLeft(rest, " "); shown || len(rest) > most {
+		case shown || len(line) > most:
 			return "", true
 		}
-		text, shown = shortener.Token(rest), true
+		rest, ok := strings.CutPrefix(line[len(scheme):], " ")
+		if !ok {
+			rest = ""
+		}
+		text, shown = shortener.Token(strings.TrimLeft(rest, " ")), true
 	}
 	return text, shown
 }

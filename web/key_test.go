@@ -90,6 +90,9 @@ func TestUnknownKey(t *testing.T) {
 		{"Bearer " + strings.Repeat("A", 26)}, {"Bearer " + strings.Repeat("A", 10_000)}, {"Bearer " + key + ", Bearer " + key},
 		{"Bearer " + key, "Bearer " + key}, {"Basic QTpC", "Bearer " + revoked},
 		{key}, {"Basic " + key}, {"Token " + revoked},
+		{"Bearer\t" + key}, {"bearer\t" + revoked}, {"Bearer \t" + key}, {"Bearer\u00a0" + key}, {"Bearer:" + key}, {"Bearer=" + key}, {"Bearer," + key},
+		{"Bearer\"" + key + "\""}, {"Bearer \"" + key + "\""}, {"Bearer" + key}, {"Bearer\t"}, {"Bearer\t" + strings.Repeat("A", 26)},
+		{"Token\t" + key}, {"\u00a0Bearer " + key}, {"Basic QTpC, Bearer " + key}, {`Token token="` + key + `"`},
 	} {
 		for _, target := range []string{"/api/links", "/api/quota", "/api/keys/self/links"} {
 			method := map[bool]string{true: "POST", false: "GET"}[target == "/api/links"]
