@@ -60,6 +60,15 @@ func (busy) Check(context.Context, string) (shortener.Verdict, error) {
 
 func openDesk(t *testing.T, now func() time.Time) desk {
 	t.Helper()
+	handler, service := newDesk(t, now)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return desk{t, server.URL, service}
+}
+
+// newDesk is the handler of a desk.
+func newDesk(t *testing.T, now func() time.Time) (http.Handler, *shortener.Service) {
+	t.Helper()
 	public, err := url.Parse("https://s.example")
 	if err != nil {
 		t.Fatal(err)
@@ -90,9 +99,7 @@ func openDesk(t *testing.T, now func() time.Time) desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return desk{t, server.URL, service}
+	return handler, service
 }
 
 func (d desk) make(slug, destination string) {

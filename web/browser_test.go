@@ -44,9 +44,10 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// startChromium returns a context in which tabs can be opened. Without Chromium
+// startChromium returns a context in which tabs can be opened, of a browser with these
+// options more. Without Chromium
 // the test is skipped, but where CI promised it.
-func startChromium(t *testing.T) context.Context {
+func startChromium(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -64,7 +65,7 @@ func startChromium(t *testing.T) context.Context {
 		// A mouse, which the machine may not have.
 		chromedp.Flag("blink-settings", "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"),
 	)
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)

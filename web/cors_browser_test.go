@@ -37,10 +37,19 @@ func openApp(t *testing.T) (origin string) {
 // openAPI serves two links a day to pages of the listed origins.
 func openAPI(t *testing.T, listed ...string) (origin string) {
 	t.Helper()
-	now := func() time.Time { return time.Date(2026, 11, 29, 22, 0, 0, 0, time.UTC) }
 	server := httptest.NewUnstartedServer(nil)
 	origin = "http://" + server.Listener.Addr().String()
-	public, err := url.Parse(origin)
+	server.Config.Handler = newAPI(t, origin, listed...)
+	server.Start()
+	t.Cleanup(server.Close)
+	return origin
+}
+
+// newAPI is the handler of openAPI, for a public URL.
+func newAPI(t *testing.T, address string, listed ...string) http.Handler {
+	t.Helper()
+	now := func() time.Time { return time.Date(2026, 11, 29, 22, 0, 0, 0, time.UTC) }
+	public, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +57,7 @@ func openAPI(t *testing.T, listed ...string) (origin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Config.Handler, err = web.New(web.Config{
+	handler, err := web.New(web.Config{
 		Service: shortener.New(shortener.Config{
 			Store: memstore.New(), Policy: quota.Policy{Client: 2}, Destinations: destinations,
 			Reserved: web.ReservedSlugs(public), Now: now,
@@ -62,9 +71,7 @@ func openAPI(t *testing.T, listed ...string) (origin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Start()
-	t.Cleanup(server.Close)
-	return origin
+	return handler
 }
 
 // answer is what a page could read of an answer.

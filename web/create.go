@@ -73,8 +73,8 @@ func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 // touches no store; a body that is refused costs a token and never a unit of
 // quota; the quota decides last, in the store.
 func (s *server) createIn(w http.ResponseWriter, r *http.Request, own *place) error {
-	if s.crossOrigin.Check(r) != nil {
-		return foreignPage()
+	if s.foreign.Refuses(r) {
+		return s.foreignPage()
 	}
 	who, err := s.payer(r)
 	if err != nil {

@@ -155,32 +155,60 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
+// What pages of other sites send is refused and spends nothing, also under a name of
+// theirs that leads here. Package foreign has the table of such requests.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
+	const local = "http://localhost:8080"
 	for _, row := range []struct {
-		header  map[string]string
-		refused bool
+		public, host string
+		header       map[string]string
+		refused      bool
 	}{
-		{map[string]string{}, false},
-		{map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "https://other.example"}, false},
-		{map[string]string{"Sec-Fetch-Site": "none"}, false},
-		{map[string]string{"Origin": "https://s.example"}, false}, // a proxy that rewrites Host
-		{map[string]string{"Origin": "http://example.com"}, false},
-		{map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, true},
-		{map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "https://sub.s.example"}, true},
-		{map[string]string{"Origin": "https://evil.example"}, true},
-		{map[string]string{"Origin": "http://s.example"}, true},
-		{map[string]string{"Origin": "null"}, true},
+		{"", "evil.example", map[string]string{}, false},
+		{"", "s.example", map[string]string{"Sec-Fetch-Site": "none"}, false},
+		{"", "example.com", map[string]string{"Origin": "https://s.example"}, false}, // a proxy that rewrites Host
+		{"", "s.example", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": app}, false},
+		{"", "s.example", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, true},
+		{"", "s.example", map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "https://sub.s.example"}, true},
+		{"", "s.example", map[string]string{"Origin": "https://evil.example"}, true},
+		{"", "example.com", map[string]string{"Origin": "http://s.example"}, true},
+		{"", "s.example", map[string]string{"Origin": "null"}, true},
+		{"", "evil.example", map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://evil.example"}, true},
+		{"", "evil.example", map[string]string{"Origin": "http://evil.example", "X-Forwarded-Host": "s.example"}, true},
+		{"", "evil.example", map[string]string{"Referer": "http://evil.example/"}, true},
+		{"", "127.0.0.1:8080", map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8080"}, true},
+		{local, "127.0.0.1:8080", map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8080"}, false},
+		{local, "localhost:9999", map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost:9999"}, false},
+		{local, "evil.example:8080", map[string]string{"Origin": "http://evil.example:8080"}, true},
+		{"https://münchen.example", "xn--mnchen-3ya.example", map[string]string{"Origin": "https://xn--mnchen-3ya.example"}, false},
 	} {
-		s := newSite(t, siteSetup{every: time.Hour, burst: 1})
-		row.header["Content-Type"] = "application/json"
-		w := s.do(call{body: goodJSON, header: row.header}) // sent to example.com
+		s := newSite(t, siteSetup{public: row.public, every: time.Hour, burst: 1, changes: true, cors: []string{app}})
+		send := func(method, target, body string, header map[string]string) *httptest.ResponseRecorder {
+			return s.do(call{method: method, target: "http://" + row.host + target, body: body, header: merged(header, row.header)})
+		}
+		w := send("POST", "/api/links", goodJSON, asJSON)
 		if !row.refused {
 			wantAnswer(t, w, http.StatusCreated, "")
-			continue
+		} else {
+			wantAnswer(t, w, http.StatusForbidden, `"code":"forbidden"`)
+			if !strings.Contains(w.Body.String(), "Open http") {
+				t.Errorf("it does not say where to go: %s", w.Body)
+			}
+			w = s.post(goodJSON) // it spent nothing
+			wantAnswer(t, w, http.StatusCreated, "")
 		}
-		wantAnswer(t, w, http.StatusForbidden, `"code":"forbidden"`)
-		wantAnswer(t, s.post(goodJSON), http.StatusCreated, "") // it spent nothing
+		// What is created can be changed from where it could be created, and nowhere else.
+		var made createdLink
+		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil {
+			t.Fatal(err)
+		}
+		header, target := merged(asJSON, map[string]string{"Authorization": "Bearer " + string(made.ManageToken)}), "/api/links/"+string(made.Slug)
+		want := map[bool]int{true: http.StatusForbidden, false: http.StatusOK}[row.refused]
+		wantAnswer(t, send("PATCH", target, `{"max_visits":9}`, header), want, "")
+		s.time.advance(time.Hour)
+		want = map[bool]int{true: http.StatusForbidden, false: http.StatusNoContent}[row.refused]
+		wantAnswer(t, send("DELETE", target, "", header), want, "")
 	}
 }
 

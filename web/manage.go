@@ -70,8 +70,8 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept, Authorization")
 	slug, _ := shortener.ParseSlug(strings.TrimPrefix(r.URL.Path, "/api/links/"))
 	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if !reading && s.crossOrigin.Check(r) != nil {
-		return foreignPage()
+	if s.foreign.Refuses(r) {
+		return s.foreignPage()
 	}
 	holder, err := s.holder(r)
 	if err != nil {

@@ -125,8 +125,8 @@ func newProblem(status int, code string, m message) *problem {
 	return &problem{status: status, code: code, message: m}
 }
 
-func foreignPage() *problem {
-	return newProblem(http.StatusForbidden, "forbidden", say("problem.foreign_page"))
+func (s *server) foreignPage() *problem {
+	return newProblem(http.StatusForbidden, "forbidden", say("problem.foreign_page", "Address", s.short))
 }
 
 func invalidRequest(m message) *problem {

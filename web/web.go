@@ -22,6 +22,7 @@ import (
 
 	"snip/quota"
 	"snip/shortener"
+	"snip/web/foreign"
 )
 
 // Config holds what the handler is made of.
@@ -68,8 +69,8 @@ type server struct {
 	assets      map[string]asset
 	clients     clientFinder
 	proxies     *proxyWatch
-	crossOrigin *http.CrossOriginProtection
-	corsOrigins []string // whose pages may use the API
+	foreign     foreign.Guard // against pages of other sites
+	corsOrigins []string      // whose pages may use the API
 	faults      *faultLog
 	agents      *agents
 	places      places
@@ -117,19 +118,14 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	crossOrigin := http.NewCrossOriginProtection()
-	if err := crossOrigin.AddTrustedOrigin(origin(c.PublicURL)); err != nil {
-		return nil, fmt.Errorf("public URL: %w", err)
-	}
 	listed := make([]string, len(c.CORSOrigins))
 	for i, text := range c.CORSOrigins {
 		if listed[i], err = ParseOrigin(text); err != nil {
 			return nil, fmt.Errorf("CORS origin %q %w", text, err)
 		}
-		if err := crossOrigin.AddTrustedOrigin(listed[i]); err != nil {
-			return nil, fmt.Errorf("CORS origin %q: %w", text, err)
-		}
 	}
+	own := origin(c.PublicURL)
+	_, host, _ := strings.Cut(own, "://")
 	s := &server{
 		service:        c.Service,
 		throttle:       c.Throttle,
@@ -148,10 +144,14 @@ func New(c Config) (http.Handler, error) {
 		assets:         assets,
 		clients:        newClientFinder(c.TrustedProxies, c.ClientIPHeader),
 		proxies:        newProxyWatch(c.Log, c.ClientIPHeader),
-		crossOrigin:    crossOrigin,
-		corsOrigins:    listed,
-		faults:         newFaultLog(c.Log, c.Now),
-		agents:         agents,
+		foreign: foreign.Guard{
+			Origins:  append([]string{own}, listed...),
+			Hosts:    []string{host},
+			Loopback: foreign.IsLoopback(host),
+		},
+		corsOrigins: listed,
+		faults:      newFaultLog(c.Log, c.Now),
+		agents:      agents,
 	}
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.cors(s.router()))), nil
 }

@@ -46,7 +46,7 @@ func (c asker) ask(method, target, body string) (status int, location, text stri
 func TestListenersServeNothingOfEachOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := start(t, dir, "--throttle-every", "0")
+	p := start(t, dir, "--throttle-every", "0", "--admin-url", "https://snip-admin.example/")
 	token, err := os.ReadFile(filepath.Join(dir, "snip.db.admin-token"))
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +78,12 @@ func TestListenersServeNothingOfEachOther(t *testing.T) {
 	operator.header = map[string]string{"Origin": operator.url}
 	if status, _, text := operator.ask("POST", "/session", url.Values{"token": {shown}}.Encode()); status != http.StatusSeeOther {
 		t.Fatalf("signing in: %d %s", status, text)
+	}
+	for from, want := range map[string]int{"https://snip-admin.example": http.StatusSeeOther, "https://evil.example": http.StatusForbidden} {
+		proxied := asker{t, client, operator.url, map[string]string{"Origin": from}}
+		if status, _, text := proxied.ask("POST", "/session", url.Values{"token": {shown}}.Encode()); status != want {
+			t.Errorf("signing in on a page of %s: %d, want %d: %s", from, status, want, text)
+		}
 	}
 	if _, _, text := operator.ask("GET", "/", ""); !strings.Contains(text, "https://example.org/") {
 		t.Fatalf("the page does not list the newest link:\n%s", text)

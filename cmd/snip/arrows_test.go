@@ -30,8 +30,9 @@ var mayImport = map[string][]string{
 	"snip/shortener/webrisk":             {"snip/shortener"},
 	"snip/shortener/webrisk/webrisktest": {"snip/shortener/webrisk"},
 	"snip/static":                        {},
-	"snip/web":                           {"snip/quota", "snip/shortener", "snip/static"},
-	"snip/web/admin":                     {"snip/quota", "snip/shortener", "snip/static"},
+	"snip/web":                           {"snip/quota", "snip/shortener", "snip/static", "snip/web/foreign"},
+	"snip/web/admin":                     {"snip/quota", "snip/shortener", "snip/static", "snip/web/foreign"},
+	"snip/web/foreign":                   {},
 	"snip/cmd/snip":                      {"snip/quota", "snip/shortener", "snip/shortener/blocklist", "snip/shortener/boltstore", "snip/shortener/pgstore", "snip/shortener/webrisk", "snip/web", "snip/web/admin"},
 }
 
@@ -44,7 +45,7 @@ var confined = []struct {
 	{"go.etcd.io/bbolt", []string{"snip/quota/boltquota", "snip/shortener/boltstore"}},
 	{"github.com/jackc/pgx/", []string{"snip/quota/pgquota", "snip/quota/pgquota/pgtest", "snip/shortener/pgstore"}},
 	{"github.com/alecthomas/kong", []string{"snip/cmd/snip"}},
-	{"net/http", []string{"snip/shortener/webrisk", "snip/shortener/webrisk/webrisktest", "snip/web", "snip/web/admin", "snip/cmd/snip"}},
+	{"net/http", []string{"snip/shortener/webrisk", "snip/shortener/webrisk/webrisktest", "snip/web", "snip/web/admin", "snip/web/foreign", "snip/cmd/snip"}},
 	{"github.com/prometheus/", []string{"snip/web/admin"}},
 	{"github.com/nicksnyder/go-i18n/", []string{"snip/web"}},
 	{"golang.org/x/text/", []string{"snip/web"}},

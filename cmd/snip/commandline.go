@@ -87,6 +87,7 @@ type commandLine struct {
 	Creation string `group:"web" default:"open" help:"Who makes links: open is everybody, keys is holders of an API key."`
 
 	AdminListen      string `group:"admin" name:"admin-listen" default:"127.0.0.1:8081" help:"Address and port for the operator, never to be public; off turns it off. The commands call the server there."`
+	AdminURL         string `group:"admin" name:"admin-url" placeholder:"URL" help:"URL of the operator's page behind a proxy, such as https://snip-admin.example. Localhost and IP addresses need none."`
 	AlertWebhook     string `group:"admin" name:"alert-webhook" placeholder:"URL" help:"Where alerts are posted as JSON that Slack, Discord and ntfy understand; for ntfy its topic follows a #. They are in the log all the same."`
 	AlertWebhookFile string `group:"admin" name:"alert-webhook-file" placeholder:"FILE" help:"File that holds the URL, read at the start."`
 

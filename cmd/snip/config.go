@@ -21,6 +21,7 @@ type config struct {
 	admin      string // empty is no admin listener
 	adminToken string // empty is that of the file
 	webhook    *url.URL
+	adminURL   string // the origin of the operator's page; empty where it has no name
 	keysOnly   bool
 	blocklists []string // paths
 	shorteners bool     // whether links may lead to other shorteners
@@ -57,6 +58,7 @@ func readConfig(given settings) (config, error) {
 		admin:      read(&r, "admin-listen", parseAdminListen),
 		adminToken: readSecret(&r, "admin-token", parseAdminToken),
 		webhook:    readSecret(&r, "alert-webhook", parseWebhook),
+		adminURL:   read(&r, "admin-url", parseAdminURL),
 		keysOnly:   read(&r, "creation", parseCreation),
 		blocklists: read(&r, "blocklists", parsePaths),
 		shorteners: read(&r, "allow-shorteners", parseSwitch),
@@ -126,7 +128,7 @@ func warnings(c config, given settings) []string {
 		w = append(w, "--client-ip-header has no effect without --trusted-proxies")
 	}
 	if !given["public-url"].given && reachable(c.listen) {
-		w = append(w, "--public-url is the default, so short links lead to localhost; set it to what visitors type")
+		w = append(w, "--public-url is the default, so short links lead to localhost, and browsers can make links only on this machine; set it to what visitors type")
 	}
 	w = append(w, checkWarnings(c, given)...)
 	if c.admin != "" && reachable(c.admin) {

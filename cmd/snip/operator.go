@@ -34,7 +34,7 @@ func newOperator(c config, service *shortener.Service, store store, process admi
 	if file, ok := store.(copier); ok {
 		backup = file.Backup
 	}
-	handler, err := admin.New(admin.Config{Service: service, Backup: backup, Process: process, Token: token, Log: log, Now: time.Now})
+	handler, err := admin.New(admin.Config{Service: service, Backup: backup, Process: process, Token: token, Listen: c.admin, Origin: c.adminURL, Log: log, Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("admin listener: %w", err)
 	}

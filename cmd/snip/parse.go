@@ -85,6 +85,18 @@ func parseAdminListen(text string) (string, error) {
 	return text, nil
 }
 
+// parseAdminURL returns the origin under which browsers open the operator's page.
+func parseAdminURL(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	origin, err := web.ParseOrigin(strings.TrimSuffix(text, "/"))
+	if err != nil {
+		return "", fmt.Errorf("the URL %w", err)
+	}
+	return origin, nil
+}
+
 func parseAdminToken(text string) (string, error) {
 	if text == "" {
 		return "", nil

@@ -22,7 +22,7 @@ func TestTransfersAndSessionsAreInTheAuditLog(t *testing.T) {
 	_, service := openAdmin(t, store, time.Now)
 	var log strings.Builder
 	h, err := New(Config{
-		Service: service, Token: token, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now,
+		Service: service, Token: token, Origin: origin, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now,
 		Backup: func(_ context.Context, w io.Writer) error { _, err := io.WriteString(w, "the file"); return err },
 	})
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"snip/shortener"
+	"snip/web/foreign"
 )
 
 // MinToken is the shortest token, in bytes. A random one of that length cannot be
@@ -38,6 +39,8 @@ type Config struct {
 	Process Process
 	Backup  func(context.Context, io.Writer) error // writes a copy of the data file; nil where there is none
 	Token   string                                 // at least MinToken bytes
+	Listen  string                                 // the listener's address, as it is set
+	Origin  string                                 // of the page, as browsers send it; empty where it has no name of its own
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -129,7 +132,18 @@ func New(c Config) (http.Handler, error) {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return s.guard(http.NewCrossOriginProtection(), pages, mux), nil
+	return s.guard(c.ownAddresses(), pages, mux), nil
+}
+
+// ownAddresses returns the guard against pages of other sites. The page may be opened
+// at its origin, where the listener is, at localhost and at any address: every other
+// name may be one that somebody has let point to the listener.
+func (c Config) ownAddresses() foreign.Guard {
+	own := foreign.Guard{Hosts: []string{c.Listen}, Loopback: true, Addresses: true}
+	if _, host, ok := strings.Cut(c.Origin, "://"); ok {
+		own.Origins, own.Hosts = []string{c.Origin}, append(own.Hosts, host)
+	}
+	return own
 }
 
 const (
@@ -139,24 +153,33 @@ const (
 	mostSlowed = 32
 )
 
+// errForeignPage means that a page of another site may have sent the request. An
+// operator whose page has a name that was not set reads it, too.
+var errForeignPage = errors.New("another site sent this request, or it came under a name that is not known to be this listener's: " +
+	"open the page at localhost or an IP address, or set its name with --admin-url")
+
 // tooManyWrong is told to whoever tries tokens faster than they are answered.
 const tooManyWrong = "Too many wrong tokens at once."
 
 // guard lets requests pass that show the token, and those for the page, which asks
 // for a session itself.
-func (s *server) guard(foreign *http.CrossOriginProtection, pages map[string]handler, api http.Handler) http.Handler {
-	api = foreign.Handler(api)
-	page := foreign.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := pages[route(r)](s, w, r); err != nil {
-			s.refusePage(w, r, err)
-		}
-	}))
+func (s *server) guard(own foreign.Guard, pages map[string]handler, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		if pages[route(r)] != nil {
-			page.ServeHTTP(w, r)
+		page := pages[route(r)]
+		switch isForeign := own.Refuses(r); { // looked at before any token, so that such a page guesses none
+		case page != nil && isForeign:
+			s.refusePage(w, r, errForeignPage)
+			return
+		case page != nil:
+			if err := page(s, w, r); err != nil {
+				s.refusePage(w, r, err)
+			}
+			return
+		case isForeign:
+			s.refuse(w, r, errForeignPage)
 			return
 		}
 		if s.shows(r) {
@@ -229,7 +252,7 @@ func (s *server) judge(r *http.Request, err error) (status int, code string) {
 	switch {
 	case isAny(err, shortener.ErrInvalidKey, shortener.ErrInvalidSelection, shortener.ErrInvalidBlock, shortener.ErrInvalidOverride), errors.As(err, new(*badRequest)):
 		return http.StatusBadRequest, "invalid_request"
-	case errors.Is(err, errNoSession):
+	case isAny(err, errNoSession, errForeignPage):
 		return http.StatusForbidden, "forbidden"
 	case isAny(err, shortener.ErrNoEntry, shortener.ErrNotFound, shortener.ErrGone, errNoFile):
 		return http.StatusNotFound, "not_found"

@@ -63,9 +63,11 @@ func openChecked(t *testing.T, store shortener.Store, now func() time.Time, chec
 			Blocklist: func() []Blocklist { return []Blocklist{{Path: "hosts", Names: 7, Error: "gone"}} },
 			Alerts:    func() Alerts { return Alerts{Delivered: 3, Failed: 2} },
 		},
-		Token: token,
-		Log:   slog.New(slog.DiscardHandler),
-		Now:   now,
+		Token:  token,
+		Listen: "snip.internal:8081",
+		Origin: origin,
+		Log:    slog.New(slog.DiscardHandler),
+		Now:    now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,16 +154,50 @@ func TestWrongTokensAtOnce(t *testing.T) {
 	})
 }
 
-// A page of another site cannot write, whatever an operator's browser adds.
+// A page of another site cannot write, whatever an operator's browser adds, also
+// under a name of its own that leads here. A program may use any name.
 func TestForeignPages(t *testing.T) {
 	t.Parallel()
-	h := newAdmin(t)
-	for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}} {
-		w := ask(h, "POST", "/api/keys", "Bearer "+token, `{"name":"a","daily":1}`, header...)
-		wantAnswer(t, w, http.StatusForbidden, "")
+	for _, row := range []struct {
+		host    string
+		header  []string
+		refused bool
+	}{
+		{"evil.example:8081", nil, false},
+		{"localhost:8081", []string{"Origin", "http://localhost:8081", "Sec-Fetch-Site", "same-origin"}, false},
+		{"127.0.0.1:9999", []string{"Origin", "http://127.0.0.1:9999", "Sec-Fetch-Site", "same-origin"}, false},
+		{"[::1]:8081", []string{"Origin", "http://[::1]:8081"}, false},
+		{"192.168.1.5:8081", []string{"Origin", "http://192.168.1.5:8081"}, false},
+		{"snip.internal:8081", []string{"Origin", "http://snip.internal:8081"}, false},
+		{"example.com", []string{"Origin", origin, "Sec-Fetch-Site", "same-origin"}, false},
+		{"127.0.0.1:8081", []string{"Origin", origin}, false}, // a proxy that changes Host
+		{"localhost:8081", []string{"Sec-Fetch-Site", "cross-site"}, true},
+		{"localhost:8081", []string{"Sec-Fetch-Site", "same-site"}, true},
+		{"localhost:8081", []string{"Origin", "https://evil.example"}, true},
+		{"localhost:8081", []string{"Origin", "http://localhost:3000", "Sec-Fetch-Site", "same-site"}, true},
+		{"evil.example:8081", []string{"Origin", "http://evil.example:8081"}, true},
+		{"evil.example:8081", []string{"Origin", "http://evil.example:8081", "Sec-Fetch-Site", "same-origin"}, true},
+		{"evil.example:8081", []string{"Sec-Fetch-Site", "same-origin"}, true},
+		{"evil.example:8081", []string{"Referer", "http://evil.example:8081/", "X-Forwarded-Host", "localhost:8081"}, true},
+	} {
+		h := newAdmin(t)
+		at := "http://" + row.host
+		w := ask(h, "POST", at+"/api/keys", "Bearer "+token, `{"name":"a","daily":1}`, row.header...)
+		v := &visitor{t: t, h: h}
+		page := v.send("POST", at+"/session", url.Values{"token": {token}}, row.header...)
+		if row.refused {
+			wantAnswer(t, w, http.StatusForbidden, "set its name with --admin-url")
+			wantAnswer(t, page, http.StatusForbidden, "set its name with --admin-url")
+			wantAnswer(t, ask(h, "GET", "/api/keys", "Bearer "+token, ""), http.StatusOK, `{"keys":[]}`)
+		} else {
+			wantAnswer(t, w, http.StatusCreated, `"name":"a"`)
+			wantAnswer(t, page, http.StatusSeeOther, "")
+		}
+		if signedIn := v.cookie != ""; signedIn == row.refused {
+			t.Errorf("%+v: signed in %t", row, signedIn)
+		}
+		wantAnswer(t, ask(h, "GET", at+"/api/keys", "Bearer "+token, ""), http.StatusOK, `{"keys":[`)
 	}
-	wantAnswer(t, ask(h, "GET", "/api/keys", "Bearer "+token, ""), http.StatusOK, `{"keys":[]}`)
-	wantAnswer(t, ask(h, "POST", "/api/keys", "Bearer "+token, `{"name":"a","daily":1}`, "Sec-Fetch-Site", "same-origin"), http.StatusCreated, `"name":"a"`)
 }
 
 func TestKeys(t *testing.T) {
