@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/rangetable"
 )
 
 // MaxDestination is the longest destination, in bytes, a scheme that was added
@@ -155,13 +153,13 @@ func checkEnds(text string) error {
 }
 
 // shownBlank are characters that Unicode calls visible and fonts show as a blank.
-var shownBlank = rangetable.New('\u2800', '\ufffc', '\U0001d159', '\U00013441', '\U00013442', '\U00016fe4')
+const shownBlank = "\u2800\ufffc\U00013441\U00013442\U00016fe4\U0001d159"
 
 // Invisible reports whether a character outside ASCII is invisible, looks like a
 // blank, or turns the direction of what follows.
 func Invisible(c rune) bool {
-	return c >= utf8.RuneSelf &&
-		unicode.In(c, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, shownBlank)
+	return c >= utf8.RuneSelf && (strings.ContainsRune(shownBlank, c) ||
+		unicode.In(c, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point))
 }
 
 // holdsAnother reports whether an address with a scheme follows other text, behind

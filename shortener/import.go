@@ -92,8 +92,12 @@ func (s *Service) importable(m Managed) error {
 	if link.Slug == "" {
 		return invalidImport("slug", "is needed")
 	}
-	if _, err := s.slugs.parse(string(link.Slug)); err != nil {
-		return err
+	slug, ok := ParseSlug(string(link.Slug))
+	if !ok {
+		return invalidSlug(whyNoSlug(string(link.Slug)))
+	}
+	if s.slugs.namesOther(slug) { // other words are for the operator to give
+		return invalidSlug(reservedSlug(slug))
 	}
 	if err := checkTimes(link); err != nil {
 		return err

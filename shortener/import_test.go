@@ -53,6 +53,7 @@ func TestImportRules(t *testing.T) {
 		"made in the year 1970":       {link(func(l *shortener.Link) { l.CreatedAt = time.Unix(0, 0).UTC() }), ""},
 		"no slug":                     {link(func(l *shortener.Link) { l.Slug = "" }), "slug"},
 		"a slug that is none":         {link(func(l *shortener.Link) { l.Slug = "a/b" }), "slug"},
+		"a slug for the operator":     {link(func(l *shortener.Link) { l.Slug = "support" }), ""},
 		"a slug that is a route":      {link(func(l *shortener.Link) { l.Slug = "API" }), "slug"},
 		"no destination":              {link(func(l *shortener.Link) { l.Destination = "" }), "url"},
 		"a blank before":              {link(func(l *shortener.Link) { l.Destination = " https://example.org/" }), "url"},

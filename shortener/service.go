@@ -20,6 +20,7 @@ type Config struct {
 	Destinations Destinations
 	Blocklist    Blocklist        // beside the operators' own blocks; nil is none
 	Reserved     []string         // slugs that name something else, in any case
+	Words        []string         // more slugs that nobody may choose, besides login, admin and the like; so are their look-alikes
 	Checks       *Checks          // of new destinations, with sound numbers; nil is none
 	Now          func() time.Time // the wall clock
 }
@@ -53,7 +54,7 @@ func New(c Config) *Service {
 		policy:       c.Policy,
 		destinations: c.Destinations,
 		blocklist:    c.Blocklist,
-		slugs:        newSlugRules(c.Reserved),
+		slugs:        newSlugRules(c.Reserved, c.Words),
 		visits:       newRecorder(),
 		now:          c.Now,
 	}

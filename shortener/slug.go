@@ -43,13 +43,19 @@ func slugByte(b byte) bool {
 func hyphen(b byte) bool { return b == '-' || b == '_' }
 
 type slugRules struct {
-	reserved map[string]bool // in lower case
+	names map[string]bool // in lower case
+	words map[string]bool // folded
 }
 
-func newSlugRules(reserved []string) slugRules {
-	rules := slugRules{reserved: make(map[string]bool, len(reserved))}
-	for _, name := range reserved {
-		rules.reserved[strings.ToLower(name)] = true
+// newSlugRules returns rules that keep the names, in any case, and words as
+// [Config] has them.
+func newSlugRules(names, words []string) slugRules {
+	rules := slugRules{names: make(map[string]bool, len(names)), words: make(map[string]bool)}
+	for _, name := range names {
+		rules.names[strings.ToLower(name)] = true
+	}
+	for _, word := range slices.Concat(officialSlugs, words) {
+		rules.words[foldSlug(word)] = true
 	}
 	return rules
 }
@@ -65,9 +71,13 @@ func (r slugRules) parse(text string) (Slug, error) {
 		return "", invalidSlug(whyNoSlug(text))
 	}
 	if r.isReserved(slug) {
-		return "", invalidSlug(because("must_not_be_reserved", "Slug", strconv.Quote(text)))
+		return "", invalidSlug(reservedSlug(slug))
 	}
 	return slug, nil
+}
+
+func reservedSlug(slug Slug) Reason {
+	return because("must_not_be_reserved", "Slug", strconv.Quote(string(slug)))
 }
 
 func invalidSlug(reason Reason) error {
@@ -111,8 +121,14 @@ func strangeCharacters(text string) (list string, more bool) {
 	return strings.Join(strange, " "), false
 }
 
-// isReserved reports whether a slug names something else, in any case.
-func (r slugRules) isReserved(slug Slug) bool { return r.reserved[strings.ToLower(string(slug))] }
+// isReserved reports whether nobody may have a slug: it names something else, or
+// could be taken for the operator's.
+func (r slugRules) isReserved(slug Slug) bool {
+	return r.namesOther(slug) || r.words[foldSlug(string(slug))]
+}
+
+// namesOther reports whether a slug names something else, in any case.
+func (r slugRules) namesOther(slug Slug) bool { return r.names[strings.ToLower(string(slug))] }
 
 // RandomSlug draws a slug, for stores that generate slugs in no order of their
 // own. Bytes at or above the largest multiple of the alphabet's length are drawn

@@ -2,6 +2,8 @@ package shortener
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +11,7 @@ import (
 
 func TestSlugRules(t *testing.T) {
 	t.Parallel()
-	rules := newSlugRules([]string{"api", "HealthZ"})
+	rules := newSlugRules([]string{"api", "HealthZ"}, []string{"Jobs", "big-sale"})
 	rows := []struct{ name, text, reason string }{ // no reason: accepted as it is
 		{name: "none", text: ""},
 		{name: "shortest", text: "abc"},
@@ -37,6 +39,17 @@ func TestSlugRules(t *testing.T) {
 		{"reserved", "api", `must not be reserved, Slug "api"`},
 		{"reserved in another case", "Api", `must not be reserved, Slug "Api"`},
 		{"reserved in lower case", "healthz", `must not be reserved, Slug "healthz"`},
+		{name: "official word as a part", text: "login-party"},
+		{name: "official word in the plural", text: "abuses"},
+		{name: "nearly an official word", text: "mall"},
+		{"of the setting", "jobs", `must not be reserved, Slug "jobs"`},
+		{"of the setting, otherwise written", "BigSa1e", `must not be reserved, Slug "BigSa1e"`},
+	}
+	for _, text := range []string{
+		"login", "Login", "LOGIN", "l0gin", "log1n", "Iogin", "log-in", "log_in", "admin", "ADMlN", "adrnin", "abuse", "a-buse", "security", "5ecurity",
+		"support", "supp0rt", "SUPP-ORT", "verify", "VERlFY", "vvebmail", "sign-in", "help", "he1p", "password", "account", "billing", "status",
+	} {
+		rows = append(rows, struct{ name, text, reason string }{"official: " + text, text, fmt.Sprintf("must not be reserved, Slug %q", text)})
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -71,5 +84,22 @@ func TestSlugAlphabet(t *testing.T) {
 	}
 	if !slices.IsSorted([]byte(SlugAlphabet)) {
 		t.Error("it is not in the order of its bytes")
+	}
+}
+
+// The documents name each word, and no word could not be a slug.
+func TestOfficialSlugs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := "`" + strings.Join(officialSlugs, "`, `") + "`"; !strings.Contains(string(text), list) {
+		t.Errorf("docs/api.md does not have this list: %s", list)
+	}
+	for _, word := range officialSlugs {
+		if _, ok := ParseSlug(word); !ok {
+			t.Errorf("%q could not be a slug", word)
+		}
 	}
 }

@@ -83,6 +83,7 @@ type commandLine struct {
 
 	Blocklists string   `group:"web" placeholder:"FILES" help:"Lists of hosts that links may not lead to, separated by commas: hosts files, names, or AdBlock rules. Read anew when they change and on SIGHUP."`
 	Shorteners switched `group:"web" name:"allow-shorteners" help:"Allow links to other public URL shorteners."`
+	Words      string   `group:"web" name:"reserved-slugs" placeholder:"SLUGS" help:"Slugs that nobody may choose, separated by commas, in addition to login, admin, support and the like."`
 
 	Creation string `group:"web" default:"open" help:"Who makes links: open is everybody, keys is holders of an API key."`
 

@@ -25,6 +25,7 @@ type config struct {
 	keysOnly   bool
 	blocklists []string // paths
 	shorteners bool     // whether links may lead to other shorteners
+	words      []string // slugs that nobody may choose
 	store      location
 	publicURL  *url.URL // without a trailing slash
 	contact    string
@@ -62,6 +63,7 @@ func readConfig(given settings) (config, error) {
 		keysOnly:   read(&r, "creation", parseCreation),
 		blocklists: read(&r, "blocklists", parsePaths),
 		shorteners: read(&r, "allow-shorteners", parseSwitch),
+		words:      read(&r, "reserved-slugs", parseSlugs),
 		store:      readStore(&r),
 		publicURL:  read(&r, "public-url", parsePublicURL),
 		contact:    read(&r, "contact", parseContact),

@@ -82,6 +82,8 @@ func TestSettings(t *testing.T) {
 		{"--listen=:65536", "a port from 0 to 65535"},
 		{"--listen=:http", "a port from 0 to 65535"},
 		{"--listen=::1:8080", "a port from 0 to 65535"},
+		{"--reserved-slugs=jobs,a b", `"a b" could be none`},
+		{"--reserved-slugs=jobs,", "such as pricing,jobs"},
 		{"--store=", "a postgres:// URL is needed"},
 		{"--store=mysql://db/snip", "a postgres:// URL is needed"},
 		{"--store=postgres://db/snip", "--admin-token or --admin-token-file is needed"},

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"snip/shortener"
 	"snip/web"
 	"snip/web/admin"
 )
@@ -135,6 +136,21 @@ func parsePaths(text string) ([]string, error) {
 		}
 	}
 	return paths, nil
+}
+
+// parseSlugs reads slugs that are kept from all who choose one.
+func parseSlugs(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	slugs := strings.Split(text, ",")
+	for i, slug := range slugs {
+		slugs[i] = strings.TrimSpace(slug)
+		if _, ok := shortener.ParseSlug(slugs[i]); !ok {
+			return nil, fmt.Errorf("slugs are needed, separated by commas, such as pricing,jobs; %q could be none", slugs[i])
+		}
+	}
+	return slugs, nil
 }
 
 func parsePublicURL(text string) (*url.URL, error) {

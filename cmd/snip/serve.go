@@ -158,6 +158,7 @@ func newService(c config, store shortener.Store, blocklist shortener.Blocklist, 
 		Policy:       c.policy,
 		Destinations: c.destinations,
 		Reserved:     web.ReservedSlugs(c.publicURL),
+		Words:        c.words,
 		Checks:       c.checks,
 		Now:          now,
 	})
