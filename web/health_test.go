@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"snip/quota"
+	"snip/shortener"
 )
 
 func TestHealth(t *testing.T) {
@@ -14,7 +15,15 @@ func TestHealth(t *testing.T) {
 	s := newSite(t, siteSetup{})
 	wantAnswer(t, s.do(call{method: "GET", target: "/healthz"}), http.StatusOK, `{"status":"ok"}`)
 	wantAnswer(t, s.do(call{method: "GET", target: "/readyz"}), http.StatusOK, `{"status":"ready"}`)
-	for reason, fault := range map[string]error{"store": errors.New("/data/snip.db: no space left"), "clock": quota.ErrClock} {
+	reasons := map[string]error{"store": errors.New("/data/snip.db: no space left"), "clock": quota.ErrClock, "blocklist": shortener.ErrBlocklist}
+	page := apiPage(t)
+	if n := strings.Count(page, "`Reason: "); n != len(reasons) {
+		t.Errorf("docs/api.md tells of %d reasons", n)
+	}
+	for reason, fault := range reasons {
+		if !strings.Contains(page, "`Reason: "+reason+".`") {
+			t.Errorf("docs/api.md does not tell of the reason %s", reason)
+		}
 		s.store.fail = func() error { return fault }
 		w := s.do(call{method: "GET", target: "/readyz"})
 		wantAnswer(t, w, http.StatusServiceUnavailable, "Reason: "+reason+".")
