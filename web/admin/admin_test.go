@@ -2,16 +2,20 @@ package admin
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"snip/quota"
 	"snip/shortener"
@@ -283,6 +287,28 @@ func TestMetrics(t *testing.T) {
 		if !strings.Contains(w.Body.String(), "\n"+line) {
 			t.Errorf("no %q in:\n%s", line, w.Body)
 		}
+	}
+}
+
+// Every metric of Snip's has its place in the operator's document, and none else.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Metrics\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	h, _ := openChecked(t, memstore.New(), time.Now, &shortener.Checks{})
+	served, documented := make(map[string]bool), make(map[string]bool)
+	for _, name := range regexp.MustCompile(`(?m)^# TYPE (snip_\w+) `).FindAllStringSubmatch(ask(h, "GET", "/metrics", "Bearer "+token, "").Body.String(), -1) {
+		served[name[1]] = true
+	}
+	for _, name := range regexp.MustCompile("`(snip_\\w+)").FindAllStringSubmatch(section, -1) {
+		documented[name[1]] = true
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(served)), slices.Sorted(maps.Keys(documented))); diff != "" || len(served) < 25 {
+		t.Errorf("metrics (-served +documented):\n%s", diff)
 	}
 }
 
