@@ -58,6 +58,8 @@ func stores() []mutant {
 			from: "if next <= reserved {", to: "if reserved >= 0 {"},
 		{fault: "generated slugs follow each other", file: numbering, test: "TestStore/generated_slugs_are_new_and_cannot_be_guessed",
 			from: "rounds     = 10", to: "rounds     = 0"},
+		{fault: "a generated slug spells a word", file: numbering, test: "TestStore/generated_slugs_are_new_and_cannot_be_guessed",
+			from: "!shortener.SpellsWord(slug) {", to: "true {"},
 		{fault: "numbers begin anew after an old backup is restored", file: numbering, test: "TestNumbersGoOn",
 			from: "uint64(max(passed, 0))", to: "uint64(passed * 0)"},
 		{fault: "a record is served under another slug", file: store, test: "TestRecordOfAnotherSlug",

@@ -105,7 +105,7 @@ func (s *Service) loadOperatorSet(ctx context.Context) error {
 // in the audit log for good.
 const maxNote = 500
 
-// act does one act at a time and takes what has become of it into memory, also
+// act does one act at a time and takes what has become of entries into memory, also
 // when its outcome is unknown.
 func (s *Service) act(ctx context.Context, a Act) (Done, error) {
 	s.acting.Lock()
@@ -116,7 +116,9 @@ func (s *Service) act(ctx context.Context, a Act) (Done, error) {
 	}
 	a.Line.At = s.instant()
 	done, err := s.store.Act(ctx, a)
-	err = cmp.Or(err, s.loadOperatorSet(context.WithoutCancel(ctx)))
+	if len(a.Entries) > 0 || a.AcceptClock != "" { // others change nothing that is kept in memory
+		err = cmp.Or(err, s.loadOperatorSet(context.WithoutCancel(ctx)))
+	}
 	for _, known := range []error{ErrEntryExists, ErrNoEntry, ErrChanged} {
 		if errors.Is(err, known) {
 			return Done{}, err

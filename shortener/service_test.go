@@ -40,6 +40,8 @@ type spy struct {
 	calls map[string]int
 	fail  map[string]error
 	drawn []shortener.Slug // that come before others
+
+	meanwhile func() // runs once, between what the next act is based on and the act
 }
 
 func (s *spy) call(name string) error {
@@ -113,6 +115,10 @@ func (s *spy) Create(ctx context.Context, c shortener.Creation) error {
 func (s *spy) Act(ctx context.Context, act shortener.Act) (shortener.Done, error) {
 	if err := s.call("act"); err != nil {
 		return shortener.Done{}, err
+	}
+	if run := s.meanwhile; run != nil {
+		s.meanwhile = nil
+		run()
 	}
 	return s.Store.Act(ctx, act)
 }

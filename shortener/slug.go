@@ -132,8 +132,16 @@ func (r slugRules) namesOther(slug Slug) bool { return r.names[strings.ToLower(s
 
 // RandomSlug draws a slug, for stores that generate slugs in no order of their
 // own. Bytes at or above the largest multiple of the alphabet's length are drawn
-// again, so that every character is equally likely.
+// again, so that every character is equally likely. So are slugs that spell a word.
 func RandomSlug() Slug {
+	for {
+		if slug := drawSlug(); !SpellsWord(slug) {
+			return slug
+		}
+	}
+}
+
+func drawSlug() Slug {
 	const limit = 256 - 256%len(SlugAlphabet)
 	slug := make([]byte, 0, GeneratedSlug)
 	for {

@@ -103,3 +103,24 @@ func TestOfficialSlugs(t *testing.T) {
 		}
 	}
 }
+
+// A word is found in any case, behind look-alikes and anywhere, and most slugs spell none.
+func TestSpellsWord(t *testing.T) {
+	t.Parallel()
+	for _, slug := range []Slug{"xxshitx", "SH1Tabc", "5hi7abc", "abcFuCK", "fvckabc", "4ssabcd", "xsL7Uxx", "xxSLUTx", "xn4Zixx", "xxxxpr0p0rn", "8itchxx"} {
+		if want := slug != "xsL7Uxx"; SpellsWord(slug) != want {
+			t.Errorf("%q spells a word: %t, want %t", slug, !want, want)
+		}
+	}
+	const draws = 100_000
+	spelled := 0
+	for range draws {
+		if SpellsWord(drawSlug()) {
+			spelled++
+		}
+	}
+	// The documents say one in 300.
+	if spelled < draws/500 || spelled > draws/200 {
+		t.Errorf("%d of %d slugs spell a word", spelled, draws)
+	}
+}

@@ -64,7 +64,8 @@ type Store interface {
 	Counts(ctx context.Context, counters []quota.Counter) ([]quota.Count, error)
 
 	// NewSlug returns a slug of GeneratedSlug characters from SlugAlphabet that
-	// no link is likely to have and that cannot be guessed from others. It writes
+	// no link is likely to have, that cannot be guessed from others, and that spells no
+	// word ([SpellsWord]). It writes
 	// nothing, so a slug under which no link is stored may come again.
 	NewSlug() Slug
 

@@ -98,6 +98,8 @@ type commandLine struct {
 	Store             string `group:"data" default:"snip.db" help:"The data file, made when it is missing; or the postgres:// URL of a database, which several servers may share."`
 	StorePasswordFile string `group:"data" name:"store-password-file" placeholder:"FILE" help:"File that holds the password of the database, read at the start."`
 
+	DeleteExpired string `group:"data" name:"delete-expired-after" default:"0" help:"Days after their expiry when links are deleted for good; 0 keeps them."`
+
 	ThrottleEvery   string `group:"throttle" name:"throttle-every" default:"10s" help:"One creation per this time for each client; 0 turns the throttle off."`
 	ThrottleBurst   string `group:"throttle" name:"throttle-burst" default:"3" help:"How many creations may come at once after a pause."`
 	ThrottleClients string `group:"throttle" name:"throttle-clients" default:"65536" help:"How many clients are told apart at once, which bounds the memory."`

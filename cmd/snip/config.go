@@ -35,6 +35,7 @@ type config struct {
 	throttle   quota.ThrottleConfig
 	policy     quota.Policy
 	redirect   int
+	keptDays   int64 // for which links are kept after their expiry; 0 is for ever
 
 	destinations shortener.Destinations
 	checks       *shortener.Checks // nil where destinations are not checked
@@ -71,6 +72,7 @@ func readConfig(given settings) (config, error) {
 		header:     read(&r, "client-ip-header", parseHeaderName),
 		origins:    read(&r, "cors-origins", parseOrigins),
 		redirect:   read(&r, "redirect-status", parseRedirectStatus),
+		keptDays:   read(&r, "delete-expired-after", whole(0, mostDays)),
 		throttle: quota.ThrottleConfig{
 			Every:   read(&r, "throttle-every", parsePace),
 			Burst:   int(read(&r, "throttle-burst", whole(1, maxBurst))),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,9 +45,11 @@ type linkCommands struct {
 		Note string `help:"For other operators; it is in the audit log."`
 	} `cmd:"" help:"Bring links back that were taken down."`
 	Delete struct {
-		Slug string `required:"" help:"The link's slug."`
-		Note string `help:"For other operators; it is in the audit log."`
-	} `cmd:"" help:"Delete a link for good. Its slug is never given to anyone else."`
+		Slug          string `xor:"meant" required:"" help:"The link's slug."`
+		ExpiredBefore string `xor:"meant" required:"" name:"expired-before" placeholder:"TIME" help:"All links that expired before this time: 2026-11-29T12:00:00Z, 2026-11-29 (UTC), or how long ago, such as 30d or 12h."`
+		DryRun        bool   `name:"dry-run" help:"With --expired-before: count the links and leave them alone."`
+		Note          string `help:"For other operators; it is in the audit log."`
+	} `cmd:"" help:"Delete links for good. Their slugs are never given to anyone else."`
 }
 
 // adminLink is a link as the admin listener tells it.
@@ -107,6 +110,12 @@ func enableLinks(ctx context.Context, c *adminClient, line *commandLine, stdout,
 
 func deleteLink(ctx context.Context, c *adminClient, line *commandLine, stdout, _ io.Writer) error {
 	asked := line.Links.Delete
+	if asked.ExpiredBefore != "" {
+		return deleteExpired(ctx, c, line, stdout)
+	}
+	if asked.DryRun {
+		return &settingsError{[]error{errors.New("--dry-run needs --expired-before; see snip --help")}}
+	}
 	return actOnLinks(ctx, c, "delete", map[string]any{"slug": asked.Slug, "note": asked.Note}, stdout, "deleted")
 }
 

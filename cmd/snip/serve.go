@@ -116,6 +116,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	defer storeVisits(writing, service, log)()
 	defer keepHistory(writing, service, log)()
 	defer settleReservations(writing, service, share.leads, log)()
+	defer clearExpired(service, c.keptDays, share.leads, log)()
 	defer alerts.start()()
 	defer func() { time.AfterFunc(lastTime, stopWriting) }()
 	served := make(chan error, 2)

@@ -143,8 +143,15 @@ func read(text shortener.Slug) (value uint64, ok bool) {
 	return value, true
 }
 
-// NewSlug implements [shortener.Store].
-func (s *Store) NewSlug() shortener.Slug { return s.numbers.slug(s.next.Add(1) - 1) }
+// NewSlug implements [shortener.Store]. Numbers whose slugs spell a word are given to
+// nobody: the numbers of all other links stay what they are.
+func (s *Store) NewSlug() shortener.Slug {
+	for {
+		if slug := s.numbers.slug(s.next.Add(1) - 1); !shortener.SpellsWord(slug) {
+			return slug
+		}
+	}
+}
 
 // loadNumbers reads what numbers slugs, and where to go on.
 func (s *Store) loadNumbers(now time.Time) error {

@@ -145,7 +145,7 @@ func TestNumbersGoOn(t *testing.T) {
 			}
 		}
 	}
-	if last != numbers-1 {
+	if last < numbers-1 || last > numbers+numbers/50 { // those whose slugs spell a word are left out
 		t.Fatalf("the last number is %d", last)
 	}
 	if err := s.Create(t.Context(), creation(t, s, noon, 1, "chosen")); err != nil {

@@ -33,6 +33,9 @@ func testNewSlug(t *testing.T, stores []shortener.Store) {
 		if _, ok := shortener.ParseSlug(string(slug)); !ok || len(slug) != places {
 			t.Fatalf("%q is not a slug of %d characters", slug, places)
 		}
+		if shortener.SpellsWord(slug) {
+			t.Errorf("%q spells a word", slug)
+		}
 		seen[slug] = true
 		for p := range places {
 			count[p][slug[p]]++

@@ -101,6 +101,8 @@ func New(c Config) (http.Handler, error) {
 		"POST /api/links/enable":  (*server).enableLinks,
 		"POST /api/links/delete":  (*server).deleteLink,
 
+		"POST /api/links/delete-expired": (*server).deleteExpired,
+
 		"GET /api/blocks":    (*server).listBlocks,
 		"POST /api/blocks":   (*server).addBlock,
 		"DELETE /api/blocks": (*server).removeBlock,

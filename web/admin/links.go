@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"encoding/base64"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -115,6 +117,51 @@ func (s *server) deleteLink(w http.ResponseWriter, r *http.Request) error {
 	return change(w, r, func(v selection) (int, error) {
 		return s.remove(r.Context(), v.Slug, v.Note)
 	})
+}
+
+// expiredTime bounds one request that deletes links that have expired; the next one goes
+// on where it ended.
+const expiredTime = 20 * time.Second
+
+// deleteExpired deletes links that have expired, or counts them, and answers with their
+// number and where to go on: nothing is left to do once that is empty.
+func (s *server) deleteExpired(w http.ResponseWriter, r *http.Request) error {
+	var wanted struct {
+		ExpiredBefore time.Time `json:"expired_before"`
+		DryRun        bool      `json:"dry_run"`
+		Note          string    `json:"note"`
+		Mark          string    `json:"mark"` // what an answer before had in "next"
+	}
+	if err := readJSON(w, r, &wanted); err != nil {
+		return err
+	}
+	mark, err := base64.RawURLEncoding.DecodeString(wanted.Mark)
+	if err != nil {
+		return &badRequest{fmt.Errorf("mark must be what an answer had in next: %w", err)}
+	}
+	e := shortener.Expired{Before: wanted.ExpiredBefore, DryRun: wanted.DryRun, Note: wanted.Note, Mark: string(mark)}
+	links := 0
+	for end := time.Now().Add(expiredTime); ; {
+		n, next, err := s.service.DeleteExpired(r.Context(), e)
+		if links += n; err != nil {
+			s.cleared(e, links)
+			return err
+		}
+		if e.Mark = next; next == "" || time.Now().After(end) {
+			break
+		}
+	}
+	s.cleared(e, links)
+	return writeJSON(w, http.StatusOK, struct {
+		Links int    `json:"links"`
+		Next  string `json:"next"`
+	}{links, base64.RawURLEncoding.EncodeToString([]byte(e.Mark))})
+}
+
+func (s *server) cleared(e shortener.Expired, links int) {
+	if links > 0 && !e.DryRun {
+		s.log.Info("links that had expired were deleted", "links", links, "before", e.Before)
+	}
 }
 
 // change does something to links and answers with their number.
