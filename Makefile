@@ -8,7 +8,7 @@ LDFLAGS     := -s -w -X main.version=$(VERSION)
 BUILD       := CGO_ENABLED=0 go build -trimpath -pgo cmd/snip/profile.pgo -ldflags "$(LDFLAGS)"
 
 .DEFAULT_GOAL := help
-.PHONY: help run test torture mutation tools format lint vulnerabilities bench build profile image clean
+.PHONY: help run test torture mutation tools format lint vulnerabilities bench build profile image docker clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ profile: ## Take anew what make build tells the compiler of the program
 
 image: ## Build the container image snip:latest
 	docker build --build-arg VERSION="$(VERSION)" -t snip:latest .
+
+docker: ## Run the image and both profiles of docker-compose.yml on a Docker engine, some ten minutes
+	go test -count=1 -timeout 40m -v -run '^TestDocker$$' ./cmd/snip -docker
 
 clean: ## Remove what was built; data files stay
 	rm -rf bin
