@@ -137,6 +137,7 @@ func TestKeyReused(t *testing.T) {
 		"any number":      func(n *shortener.NewLink) { n.MaxVisits = nil },
 		"query":           func(n *shortener.NewLink) { n.ForwardQuery = true },
 		"target":          func(n *shortener.NewLink) { n.ShowsTarget = true },
+		"direct":          func(n *shortener.NewLink) { n.DirectRedirect = true },
 		"what is invalid": func(n *shortener.NewLink) { n.URL = "ftp://example.org/" },
 	} {
 		other := n
@@ -147,7 +148,7 @@ func TestKeyReused(t *testing.T) {
 		}
 	}
 	f.wantUsed(t, 1)
-	if got := f.Outcomes(); got.Invalid != 9 || got.Unavailable != 0 {
+	if got := f.Outcomes(); got.Invalid != 10 || got.Unavailable != 0 {
 		t.Errorf("outcomes: %+v", got)
 	}
 	same := one

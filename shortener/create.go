@@ -18,12 +18,13 @@ const slugAttempts = 8
 
 // NewLink is what a person asks for.
 type NewLink struct {
-	URL          string
-	Slug         string // empty generates one
-	ExpiresAt    string // RFC 3339 with an offset; empty is never
-	MaxVisits    *int64 // 1 to 10,000; nil is any number
-	ForwardQuery bool
-	ShowsTarget  bool // although it has MaxVisits
+	URL            string
+	Slug           string // empty generates one
+	ExpiresAt      string // RFC 3339 with an offset; empty is never
+	MaxVisits      *int64 // 1 to 10,000; nil is any number
+	ForwardQuery   bool
+	ShowsTarget    bool // although it has MaxVisits
+	DirectRedirect bool `json:",omitzero"` // although it has MaxVisits
 }
 
 // MaxBatch bounds the links of a batch.
@@ -201,7 +202,7 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 }
 
 func (s *Service) parseLink(n NewLink, now time.Time) (link Link, err error) {
-	link = Link{CreatedAt: now, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget}
+	link = Link{CreatedAt: now, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget, DirectRedirect: n.DirectRedirect}
 	if link.Destination, err = s.destination(n.URL); err != nil {
 		return Link{}, err
 	}

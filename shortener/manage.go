@@ -30,12 +30,13 @@ func (h Holder) holds(l Link) bool {
 
 // Changed is what a holder asks to change; nil leaves a field as it is.
 type Changed struct {
-	URL          *string
-	ExpiresAt    *string // as in [NewLink]
-	MaxVisits    *int64  // as in [NewLink]
-	AnyVisits    bool    // lifts the limit of visits
-	ForwardQuery *bool
-	ShowsTarget  *bool
+	URL            *string
+	ExpiresAt      *string // as in [NewLink]
+	MaxVisits      *int64  // as in [NewLink]
+	AnyVisits      bool    // lifts the limit of visits
+	ForwardQuery   *bool
+	ShowsTarget    *bool
+	DirectRedirect *bool
 }
 
 // Link returns a link for anybody to look at. The errors are those of Follow.
@@ -191,7 +192,7 @@ func (s *Service) parseChange(wanted Changed) (change Change, err error) {
 		}
 		change.MaxVisits = &maxVisits
 	}
-	change.ForwardQuery, change.ShowsTarget = wanted.ForwardQuery, wanted.ShowsTarget
+	change.ForwardQuery, change.ShowsTarget, change.DirectRedirect = wanted.ForwardQuery, wanted.ShowsTarget, wanted.DirectRedirect
 	return change, nil
 }
 

@@ -142,18 +142,34 @@ func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, e
 	return a, nil
 }
 
-// Follow returns where to redirect to, and counts the visit where the link has a
-// limit of visits. The errors are [ErrNotFound], [ErrGone], or the store's.
+// Follow returns where a link leads. A visit of one whose visits are limited is still to be
+// counted by [Service.Visit], which may find that none is left. The errors are [ErrNotFound], [ErrGone], [ErrTakenDown]
+// or the store's.
 func (s *Service) Follow(ctx context.Context, slug Slug) (Target, error) {
+	target, err := s.target(ctx, slug)
+	if err == nil && target.Limited && !target.DirectRedirect {
+		_, err = s.Link(ctx, slug)
+	}
+	if err != nil || !target.Limited {
+		s.outcomes.countVisit(err)
+	}
+	return target, err
+}
+
+// Visit counts a visit of a link whose visits are limited, and returns where it leads. It
+// counts none of any other link. The errors are those of Follow.
+func (s *Service) Visit(ctx context.Context, slug Slug) (Target, error) {
 	target, err := s.target(ctx, slug)
 	if err == nil && target.Limited {
 		target, err = s.store.Visit(ctx, slug)
 	}
-	s.outcomes.countVisit(err)
+	if err != nil || target.Limited {
+		s.outcomes.countVisit(err)
+	}
 	return target, err
 }
 
-// Look is Follow without a visit.
+// Look is Follow for programs that only ask, and finds out whether visits are left.
 func (s *Service) Look(ctx context.Context, slug Slug) (Target, error) {
 	target, err := s.target(ctx, slug)
 	if err == nil && target.Limited {

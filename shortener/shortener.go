@@ -27,24 +27,28 @@ type Link struct {
 	Creator     quota.Subject
 	Key         quota.KeyID // of the key that made it; the zero id is none
 
-	MaxVisits    int64     // how many visits lead on; 0 is any number
-	ForwardQuery bool      // whether a visitor's query is handed on
-	ShowsTarget  bool      // whether anybody may see where it leads although it has MaxVisits
-	Token        TokenHash // of the token that manages it; the zero hash is none
-	TakenDown    string    // the reason's code, when an operator took it down; it leads nowhere and cannot be changed
-	Deleted      bool      // what is left is a tombstone: the slug stays taken and leads nowhere
+	MaxVisits    int64 // how many visits lead on; 0 is any number
+	ForwardQuery bool  // whether a visitor's query is handed on
+	ShowsTarget  bool  // whether anybody may see where it leads although it has MaxVisits
+	// DirectRedirect is whether following the link is a visit, although it has MaxVisits.
+	// Without it a visitor first says so, since programs follow links as well.
+	DirectRedirect bool      `json:",omitzero"`
+	Token          TokenHash // of the token that manages it; the zero hash is none
+	TakenDown      string    // the reason's code, when an operator took it down; it leads nowhere and cannot be changed
+	Deleted        bool      // what is left is a tombstone: the slug stays taken and leads nowhere
 }
 
 // Target returns what a visit needs of the link.
 func (l Link) Target() Target {
 	return Target{
-		Destination:  Location(l.Destination),
-		Host:         HostOf(l.Destination),
-		ExpiresAt:    l.ExpiresAt,
-		ForwardQuery: l.ForwardQuery,
-		Limited:      l.MaxVisits > 0,
-		TakenDown:    l.TakenDown != "",
-		Deleted:      l.Deleted,
+		Destination:    Location(l.Destination),
+		Host:           HostOf(l.Destination),
+		ExpiresAt:      l.ExpiresAt,
+		ForwardQuery:   l.ForwardQuery,
+		Limited:        l.MaxVisits > 0,
+		DirectRedirect: l.DirectRedirect,
+		TakenDown:      l.TakenDown != "",
+		Deleted:        l.Deleted,
 	}
 }
 
@@ -65,6 +69,9 @@ func (l Link) Change(c Change) Link {
 	if c.ShowsTarget != nil {
 		l.ShowsTarget = *c.ShowsTarget
 	}
+	if c.DirectRedirect != nil {
+		l.DirectRedirect = *c.DirectRedirect
+	}
 	return l
 }
 
@@ -76,13 +83,14 @@ func (l Link) Tombstone() Link {
 
 // Target is what a visit needs of a link. Its fields are as in [Link].
 type Target struct {
-	Destination  string // as the Location header carries it, see [Location]
-	Host         string // of the destination, see [HostOf]
-	ExpiresAt    time.Time
-	ForwardQuery bool
-	Limited      bool // whether each visit is to be counted by [Store.Visit]
-	TakenDown    bool
-	Deleted      bool
+	Destination    string // as the Location header carries it, see [Location]
+	Host           string // of the destination, see [HostOf]
+	ExpiresAt      time.Time
+	ForwardQuery   bool
+	Limited        bool // whether each visit is to be counted by [Store.Visit]
+	DirectRedirect bool
+	TakenDown      bool
+	Deleted        bool
 }
 
 // Ended reports whether the link leads nowhere any more at the instant now,
@@ -93,11 +101,12 @@ func (t Target) Ended(now time.Time) bool {
 
 // Change says what of a link is to become what; nil leaves it as it is.
 type Change struct {
-	Destination  *string
-	ExpiresAt    *time.Time // the zero time is never
-	MaxVisits    *int64     // 0 is any number
-	ForwardQuery *bool
-	ShowsTarget  *bool
+	Destination    *string
+	ExpiresAt      *time.Time // the zero time is never
+	MaxVisits      *int64     // 0 is any number
+	ForwardQuery   *bool
+	ShowsTarget    *bool
+	DirectRedirect *bool
 }
 
 // Errors that callers branch on. What they wrap tells the operator why.

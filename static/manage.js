@@ -3,7 +3,7 @@
 
 const form = $('change');
 const fields = {url: $('url'), expires_at: $('expires_at'), max_visits: $('max_visits')};
-const switches = ['forward_query', 'show_destination'];
+const switches = ['forward_query', 'direct_redirect', 'show_destination'];
 let token, link;
 
 // ask calls the API for the link of this page.

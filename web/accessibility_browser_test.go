@@ -88,6 +88,10 @@ func TestBrowserAccessibility(t *testing.T) {
 			v.openManage(s, `{"url":"https://example.org/","slug":"few","max_visits":3,"expires_at":"2030-01-31T18:00:00Z"}`)
 			v.arrive(s.origin+"/few+", http.StatusOK)
 		}},
+		{page: "limited link that shows its destination", open: func(v *tab, s *site) {
+			v.openManage(s, `{"url":"`+longAddress+`","slug":"shown","max_visits":3,"show_destination":true}`)
+			v.arrive(s.origin+"/shown", http.StatusOK)
+		}},
 		{page: "manage with visits", open: func(v *tab, s *site) {
 			v.openManage(s, `{"url":"`+longAddress+`","slug":"many"}`)
 			for host, n := range map[string]int{"news.example": 7, "a-host-with-a-name-that-is-longer-than-a-small-screen-is-wide.example": 3} {
@@ -121,7 +125,7 @@ func TestBrowserAccessibility(t *testing.T) {
 		}},
 		{page: "410", open: func(v *tab, s *site) {
 			short := v.openManage(s, `{"url":"https://example.org/","max_visits":1}`)
-			v.wantVisit(short, http.StatusFound, "https://example.org/")
+			v.wantVisit(short, http.StatusSeeOther, "https://example.org/")
 			v.arrive(short, http.StatusGone)
 		}},
 		{page: "405", open: func(v *tab, s *site) {

@@ -23,7 +23,10 @@ var (
 	noIndex = []string{"noindex"}
 )
 
-const robotsTag = "X-Robots-Tag"
+const (
+	robotsTag      = "X-Robots-Tag"
+	securityPolicy = "Content-Security-Policy"
+)
 
 const (
 	mediaJSON    = "application/json"
@@ -35,7 +38,7 @@ const (
 // write sends a whole answer. Its length is always declared: an answer to an
 // unread body leaves before the handler has ended, when net/http would not know
 // it yet and fall back to chunks. Search engines are to leave it out unless the handler
-// has set X-Robots-Tag.
+// has set X-Robots-Tag, and pages have the usual policy unless it has set another.
 func write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", mediaType)
@@ -46,7 +49,9 @@ func write(w http.ResponseWriter, r *http.Request, status int, mediaType string,
 		h[robotsTag] = noIndex
 	}
 	if mediaType == mediaHTML {
-		h.Set("Content-Security-Policy", pageCSP)
+		if h.Get(securityPolicy) == "" {
+			h.Set(securityPolicy, pageCSP)
+		}
 		// Not no-referrer: then a form's Origin is "null", which looks like a
 		// foreign page to the check against those where there is no TLS.
 		h.Set("Referrer-Policy", "same-origin")

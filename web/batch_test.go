@@ -82,10 +82,7 @@ func TestBatches(t *testing.T) {
 				t.Fatalf("%q", w.Body)
 			}
 			for i, short := range lines[:2] {
-				wantAnswer(t, s.do(call{method: "HEAD", target: short}), http.StatusOK, "") // it counts its visits
-				if w := s.do(call{method: "GET", target: short}); w.Header().Get("Location") != fmt.Sprintf("https://example.org/%d", i+1) {
-					t.Errorf("%s leads to %q", short, w.Header().Get("Location"))
-				}
+				wantVisit(t, s, short, fmt.Sprintf("https://example.org/%d", i+1))
 			}
 
 			w = ask("text/html")

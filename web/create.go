@@ -15,26 +15,28 @@ import (
 
 // ownedLink is what every answer tells a link's holder of it.
 type ownedLink struct {
-	Slug         shortener.Slug `json:"slug"`
-	ShortURL     string         `json:"short_url"`
-	URL          string         `json:"url"`
-	CreatedAt    time.Time      `json:"created_at"`
-	ExpiresAt    *time.Time     `json:"expires_at"` // null is never
-	MaxVisits    *int64         `json:"max_visits"` // null is any number
-	ForwardQuery bool           `json:"forward_query"`
-	ShowsTarget  bool           `json:"show_destination"`
+	Slug           shortener.Slug `json:"slug"`
+	ShortURL       string         `json:"short_url"`
+	URL            string         `json:"url"`
+	CreatedAt      time.Time      `json:"created_at"`
+	ExpiresAt      *time.Time     `json:"expires_at"` // null is never
+	MaxVisits      *int64         `json:"max_visits"` // null is any number
+	ForwardQuery   bool           `json:"forward_query"`
+	ShowsTarget    bool           `json:"show_destination"`
+	DirectRedirect bool           `json:"direct_redirect"`
 }
 
 func (s *server) show(link shortener.Link) ownedLink {
 	return ownedLink{
-		Slug:         link.Slug,
-		ShortURL:     s.short + string(link.Slug),
-		URL:          link.Destination,
-		CreatedAt:    link.CreatedAt,
-		ExpiresAt:    orNull(link.ExpiresAt, time.Time{}),
-		MaxVisits:    orNull(link.MaxVisits, 0),
-		ForwardQuery: link.ForwardQuery,
-		ShowsTarget:  link.ShowsTarget,
+		Slug:           link.Slug,
+		ShortURL:       s.short + string(link.Slug),
+		URL:            link.Destination,
+		CreatedAt:      link.CreatedAt,
+		ExpiresAt:      orNull(link.ExpiresAt, time.Time{}),
+		MaxVisits:      orNull(link.MaxVisits, 0),
+		ForwardQuery:   link.ForwardQuery,
+		ShowsTarget:    link.ShowsTarget,
+		DirectRedirect: link.DirectRedirect,
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/labstack/echo/v4"
+
 	"snip/shortener"
 )
 
@@ -14,6 +16,9 @@ import (
 // is kept out of the way of: no middleware, no log line, header keys set in
 // their canonical form without going through Set.
 func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
+	if r.Method == http.MethodPost {
+		return s.visit(w, r)
+	}
 	if r.URL.Path == "" { // the absolute form of a request may leave it out
 		return s.home(w, r)
 	}
@@ -29,25 +34,65 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.service.CountVisit(slug, kind, referrerOf(r.Header))
-	if target.Limited && kind == shortener.Fetcher {
-		return s.preview(w, r)
+	if target.Limited {
+		if !target.DirectRedirect || kind != shortener.Person && kind != shortener.Crawler {
+			return s.ask(w, r, slug, kind)
+		}
+		if _, target, err = lookUp(r.Context(), s.service.Visit, string(slug)); err != nil {
+			return err
+		}
 	}
+	s.service.CountVisit(slug, kind, referrerOf(r.Header))
+	s.redirect(w, r, target, s.redirectStatus)
+	return nil
+}
+
+func (s *server) redirect(w http.ResponseWriter, r *http.Request, target shortener.Target, status int) {
 	h := w.Header()
 	destination := target.Destination
 	if target.ForwardQuery {
-		destination = shortener.Location(withQuery(destination, r.URL.RawQuery))
+		destination = withQuery(destination, r.URL.RawQuery)
 	}
-	h["Location"] = []string{destination}
+	h["Location"] = []string{shortener.Location(destination)}
 	h["Cache-Control"] = noStore
 	h["Content-Length"] = noBody
 	h[robotsTag] = noIndex
-	if target.Limited && kind == shortener.Head {
-		delete(h, "Location") // where it leads is for those whose visit counts
-		w.WriteHeader(http.StatusOK)
-		return nil
+	w.WriteHeader(status)
+}
+
+// ask shows the page of a link whose visits are limited: programs follow links as people do,
+// also with the names of browsers, but press no button. It is no visit.
+func (s *server) ask(w http.ResponseWriter, r *http.Request, slug shortener.Slug, kind shortener.Visitor) error {
+	link, err := s.shown(r.Context(), string(slug))
+	if err != nil {
+		return err
 	}
-	w.WriteHeader(s.redirectStatus)
+	if kind != shortener.Person { // a person is counted with the visit
+		s.service.CountVisit(slug, kind, referrerOf(r.Header))
+	}
+	return s.writePreview(w, r, link, true)
+}
+
+// visit counts a visit of a link whose visits are limited, and redirects: it is what the
+// button of its page sends, and what scripts send. Its Referer is that page. To other links
+// it is a method that they do not have.
+func (s *server) visit(w http.ResponseWriter, r *http.Request) error {
+	visit, foreign := s.service.Visit, s.foreign.Refuses(r)
+	if foreign { // or any page could use the visits up
+		visit = s.service.Look
+	}
+	slug, target, err := find(r.Context(), visit, strings.TrimPrefix(r.URL.Path, "/"))
+	if errors.Is(err, shortener.ErrNotFound) || err == nil && !target.Limited {
+		return echo.ErrMethodNotAllowed
+	}
+	if err != nil {
+		return err
+	}
+	if foreign {
+		return s.foreignPage()
+	}
+	s.service.CountVisit(slug, s.agents.visitorOf(r), "")
+	s.redirect(w, r, target, http.StatusSeeOther)
 	return nil
 }
 

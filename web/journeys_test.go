@@ -32,6 +32,7 @@ type siteConfig struct {
 	contact string
 	private bool // whether links are made by holders of a key only
 	closes  bool // whether a connection is for one request only
+	inside  bool // whether links may lead to this machine
 }
 
 // site is a whole service on loopback at 22:00 UTC.
@@ -55,7 +56,7 @@ func openSite(t *testing.T, c siteConfig) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	destinations, err := shortener.NewDestinations(public, false)
+	destinations, err := shortener.NewDestinations(public, c.inside)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -302,6 +302,7 @@ func namesNoList(t *testing.T, chromium context.Context) {
 	v.do(chromedp.Navigate(s.origin+"/"), chromedp.Click(chromedp.CSS("summary")))
 	v.fill("slug", "abc")
 	v.fill("max_visits", "1")
+	v.do(chromedp.Click(chromedp.ID("direct_redirect")))
 	v.insert("url", "https://example.org/1\nhttps://example.org/2")
 	v.pressEnter(kb.ModifierNone)
 	v.wantText("slug-problem", "This name names one link only; leave it out where there are several.")

@@ -132,11 +132,12 @@ func (o optional[T]) null() bool { return o.given && o.value == nil }
 
 // changedFields are those of a link that can be changed.
 type changedFields struct {
-	URL          optional[string] `json:"url"`
-	ExpiresAt    optional[string] `json:"expires_at"` // null is never
-	MaxVisits    optional[int64]  `json:"max_visits"` // null is any number
-	ForwardQuery optional[bool]   `json:"forward_query"`
-	ShowsTarget  optional[bool]   `json:"show_destination"`
+	URL            optional[string] `json:"url"`
+	ExpiresAt      optional[string] `json:"expires_at"` // null is never
+	MaxVisits      optional[int64]  `json:"max_visits"` // null is any number
+	ForwardQuery   optional[bool]   `json:"forward_query"`
+	ShowsTarget    optional[bool]   `json:"show_destination"`
+	DirectRedirect optional[bool]   `json:"direct_redirect"`
 }
 
 const mediaMergePatch = "application/merge-patch+json"
@@ -168,17 +169,20 @@ func readChange(w http.ResponseWriter, r *http.Request) (shortener.Changed, erro
 		err = mustBe("forward_query")
 	case f.ShowsTarget.null():
 		err = mustBe("show_destination")
+	case f.DirectRedirect.null():
+		err = mustBe("direct_redirect")
 	}
 	if err != nil {
 		return shortener.Changed{}, err
 	}
 	c := shortener.Changed{
-		URL:          f.URL.value,
-		ExpiresAt:    f.ExpiresAt.value,
-		MaxVisits:    f.MaxVisits.value,
-		AnyVisits:    f.MaxVisits.null(),
-		ForwardQuery: f.ForwardQuery.value,
-		ShowsTarget:  f.ShowsTarget.value,
+		URL:            f.URL.value,
+		ExpiresAt:      f.ExpiresAt.value,
+		MaxVisits:      f.MaxVisits.value,
+		AnyVisits:      f.MaxVisits.null(),
+		ForwardQuery:   f.ForwardQuery.value,
+		ShowsTarget:    f.ShowsTarget.value,
+		DirectRedirect: f.DirectRedirect.value,
 	}
 	if f.ExpiresAt.null() {
 		c.ExpiresAt = new(string)

@@ -42,13 +42,13 @@ func TestManage(t *testing.T) {
 	s := newSite(t, siteSetup{})
 	h := made(t, s, `{"url":"https://example.org/a","slug":"mine","max_visits":3}`)
 	wantAnswer(t, h.manage("GET", ""), http.StatusOK,
-		`{"slug":"mine","short_url":"https://s.example/mine","url":"https://example.org/a","created_at":"2026-11-29T10:00:00Z","expires_at":null,"max_visits":3,"forward_query":false,"show_destination":false,"visits":0,"taken_down":false,"blocked":false,"statistics":{"visits":0,`)
-	wantLocation(t, s, "/mine", http.StatusFound, "https://example.org/a")
+		`{"slug":"mine","short_url":"https://s.example/mine","url":"https://example.org/a","created_at":"2026-11-29T10:00:00Z","expires_at":null,"max_visits":3,"forward_query":false,"show_destination":false,"direct_redirect":false,"visits":0,"taken_down":false,"blocked":false,"statistics":{"visits":0,`)
+	wantVisit(t, s, "/mine", "https://example.org/a")
 	wantAnswer(t, h.manage("GET", ""), http.StatusOK, `"visits":1`)
 
 	wantAnswer(t, h.manage("PATCH", `{"url":" https://example.net/b?c#d "}`), http.StatusOK, `"url":"https://example.net/b?c#d"`)
-	wantLocation(t, s, "/mine", http.StatusFound, "https://example.net/b?c#d")
-	wantAnswer(t, h.manage("PATCH", `{"forward_query":true,"max_visits":null}`), http.StatusOK, `"max_visits":null,"forward_query":true,"show_destination":false,"visits":null`)
+	wantVisit(t, s, "/mine", "https://example.net/b?c#d")
+	wantAnswer(t, h.manage("PATCH", `{"forward_query":true,"max_visits":null}`), http.StatusOK, `"max_visits":null,"forward_query":true,"show_destination":false,"direct_redirect":false,"visits":null`)
 	wantLocation(t, s, "/mine?x=%2B&y", http.StatusFound, "https://example.net/b?c&x=%2B&y#d")
 
 	wantAnswer(t, h.manage("PATCH", `{"expires_at":"2026-11-29T12:00:00+01:00"}`), http.StatusOK, `"expires_at":"2026-11-29T11:00:00Z"`)
@@ -78,6 +78,15 @@ func wantLocation(t *testing.T, s *site, target string, status int, location str
 	w := s.do(call{method: "GET", target: target})
 	if got := w.Header().Get("Location"); w.Code != status || got != location {
 		t.Errorf("GET %s: %d to %q, want %d to %q", target, w.Code, got, status, location)
+	}
+}
+
+// wantVisit visits a link whose visits are limited.
+func wantVisit(t *testing.T, s *site, target, location string) {
+	t.Helper()
+	w := s.do(call{method: "POST", target: target})
+	if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != location {
+		t.Errorf("POST %s: %d to %q, want 303 to %q", target, w.Code, got, location)
 	}
 }
 
@@ -180,7 +189,7 @@ func TestRefusedChanges(t *testing.T) {
 func TestVisitsOfALaterLimit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteSetup{})
-	h := made(t, s, `{"url":"https://example.org/","slug":"mine"}`)
+	h := made(t, s, `{"url":"https://example.org/","slug":"mine","direct_redirect":true}`)
 	visit := func(statuses ...int) {
 		t.Helper()
 		for _, status := range statuses {

@@ -101,7 +101,11 @@ func (v *tab) wantHidden(id string) {
 // wantVisit visits a short link as anybody would.
 func (v *tab) wantVisit(short string, status int, location string) {
 	v.t.Helper()
-	request, err := http.NewRequestWithContext(v.ctx, http.MethodGet, short, nil)
+	method := http.MethodGet
+	if status == http.StatusSeeOther { // a link whose visits are limited
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(v.ctx, method, short, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -132,7 +136,7 @@ func managesItsLink(t *testing.T, chromium context.Context) {
 	for _, id := range []string{"url", "slug", "expires_at", "max_visits"} {
 		v.wantValue(id, "")
 	}
-	v.wantVisit(short+"?a=%2f", 302, "https://example.org/page?a=%2f")
+	v.wantVisit(short+"?a=%2f", http.StatusSeeOther, "https://example.org/page?a=%2f")
 
 	v.do(chromedp.Reload())
 	v.wantText("kept-links", short+" https://example.org/page Copy QR code Manage")
@@ -155,7 +159,7 @@ func managesItsLink(t *testing.T, chromium context.Context) {
 	v.fill("url", "https://example.org/changed")
 	v.do(chromedp.SendKeys(chromedp.ID("url"), kb.Enter))
 	v.wantText("saved", "Saved.")
-	v.wantVisit(short, 302, "https://example.org/changed")
+	v.wantVisit(short, http.StatusSeeOther, "https://example.org/changed")
 	v.do(chromedp.Reload())
 	v.wantText("visits", "2 of 3 used")
 
@@ -219,7 +223,7 @@ func changesEveryField(t *testing.T, chromium context.Context) {
 	v.wantValue("expires_at", "2030-01-31T18:00:07")
 	v.do(chromedp.Click(chromedp.CSS("#change button[type=submit]")))
 	v.wantText("saved", "Nothing to save.")
-	v.wantVisit(short, 302, "https://example.org/")
+	v.wantVisit(short, 303, "https://example.org/")
 	v.wantVisit(short, 410, "")
 	v.do(chromedp.Reload())
 	const usedUp = "Its visits are used up. To open it again, set more visits than were used, or any number."
@@ -249,7 +253,7 @@ func changesEveryField(t *testing.T, chromium context.Context) {
 	if err := json.NewDecoder(response.Body).Decode(&preview); err != nil || preview["expires_at"] != "2030-01-31T09:00:07.5Z" {
 		t.Errorf("it ends at %v, %v", preview["expires_at"], err)
 	}
-	v.wantVisit(short+"?q=1", 302, "https://example.org/?q=1")
+	v.wantVisit(short+"?q=1", 303, "https://example.org/?q=1")
 
 	get(v, chromedp.Evaluate[chromedp.Void](`document.getElementById('expires_at').value = ''`)) // what the field's own button does
 	v.fill("max_visits", "")
@@ -333,7 +337,7 @@ func isToldWhatIsWrongWithFields(t *testing.T, chromium context.Context) {
 	v.do(chromedp.SendKeys(chromedp.ID("slug"), kb.Enter))
 	v.wantFocus("#short")
 	v.wantHidden("slug-problem")
-	v.wantVisit(s.origin+"/free", 302, "https://example.org/")
+	v.wantVisit(s.origin+"/free", 303, "https://example.org/")
 }
 
 func isToldNothingOfOtherLinks(t *testing.T, chromium context.Context) {
@@ -361,6 +365,7 @@ func managesWithoutScript(t *testing.T, chromium context.Context) {
 	v.wantHidden("end")
 	v.fill("slug", "mine")
 	v.fill("max_visits", "1")
+	v.do(chromedp.Click(chromedp.ID("direct_redirect")))
 	if response := v.submit("example.org/page"); response.Status != http.StatusCreated {
 		t.Fatalf("status %d", response.Status)
 	}

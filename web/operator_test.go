@@ -44,7 +44,7 @@ func TestTakenDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLocation(t, s, "/bad", http.StatusFound, "https://evil.example/")
-	wantLocation(t, s, "/few", http.StatusFound, "https://evil.example/")
+	wantVisit(t, s, "/few", "https://evil.example/")
 
 	if _, err := s.service.AddBlock(t.Context(), "evil.example", ""); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestGoneIsTrueOfAll(t *testing.T) {
 		"expired": {func(s *site, h holder) error { s.time.advance(time.Hour); return nil }, ended},
 		"used up": {func(s *site, h holder) error {
 			wantAnswer(t, h.manage("PATCH", `{"max_visits":1}`), http.StatusOK, "")
-			wantLocation(t, s, "/mine", http.StatusFound, "https://evil.example/")
+			wantVisit(t, s, "/mine", "https://evil.example/")
 			return nil
 		}, ended},
 		"deleted": {func(s *site, h holder) error {

@@ -19,6 +19,11 @@ import (
 const pageCSP = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// visitCSP is that of the page whose form leads to another site: browsers hold each redirect
+// after a form against form-action, and the destination may redirect to an application. The
+// page has nothing else that could be sent.
+var visitCSP = strings.Replace(pageCSP, "form-action 'self'; ", "", 1)
+
 // pages renders every HTML page. Its methods may be called at once.
 type pages struct {
 	languages *catalogue

@@ -26,11 +26,7 @@ type shownLink struct {
 // preview shows where a link leads, and does not go there.
 func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept, User-Agent")
-	var link shortener.Link
-	_, _, err := lookUp(r.Context(), func(ctx context.Context, slug shortener.Slug) (t shortener.Target, err error) {
-		link, err = s.service.Link(ctx, slug)
-		return link.Target(), err
-	}, previewed(r.URL.Path))
+	link, err := s.shown(r.Context(), previewed(r.URL.Path))
 	if err != nil {
 		return err
 	}
@@ -41,14 +37,7 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case wanted == formatHTML:
-		c := s.languages.choose(r)
-		return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
-			v := previewOf(c.tongue, link, short)
-			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil && link.MaxVisits == 0 { // a page without them is better than none
-				v.Visits = c.render(say("preview.visits", "Count", visits.Total()))
-			}
-			return s.pages.preview(page, c, v)
-		})
+		return s.writePreview(w, r, link, false)
 	case wanted == formatText && limited:
 		c := s.languages.choose(r)
 		c.announce(w.Header())
@@ -63,6 +52,33 @@ func (s *server) preview(w http.ResponseWriter, r *http.Request) error {
 		v.URL = &link.Destination
 	}
 	return writeJSON(w, r, http.StatusOK, mediaJSON, v)
+}
+
+// shown returns the link of a slug as anybody may see it.
+func (s *server) shown(ctx context.Context, slug string) (link shortener.Link, err error) {
+	_, _, err = lookUp(ctx, func(ctx context.Context, slug shortener.Slug) (t shortener.Target, err error) {
+		link, err = s.service.Link(ctx, slug)
+		return link.Target(), err
+	}, slug)
+	return link, err
+}
+
+// writePreview writes the page that shows a link, which may stand at the short link itself.
+func (s *server) writePreview(w http.ResponseWriter, r *http.Request, link shortener.Link, here bool) error {
+	if link.MaxVisits > 0 {
+		w.Header().Set(securityPolicy, visitCSP)
+	}
+	c := s.languages.choose(r)
+	return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
+		v := previewOf(c.tongue, link, s.short+string(link.Slug))
+		v.Here, v.OneLanguage = here, here && link.ForwardQuery && r.URL.RawQuery != ""
+		if !v.Counted {
+			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil { // a page without them is better than none
+				v.Visits = c.render(say("preview.visits", "Count", visits.Total()))
+			}
+		}
+		return s.pages.preview(page, c, v)
+	})
 }
 
 // hidesTarget reports whether nobody may see where a link leads without a visit
@@ -81,20 +97,24 @@ func previewed(path string) string {
 
 // previewPage is what the page shows of a link.
 type previewPage struct {
-	Slug     shortener.Slug
-	ShortURL string
-	Limited  bool // hides the destination
-	Host     shortener.PlainHost
-	Address  []piece // the destination
-	Made     string  // a day in UTC
-	Ends     *clock  // nil is never
-	Visits   string  // a sentence; empty where they cannot be told
+	Slug        shortener.Slug
+	ShortURL    string
+	Counted     bool // whether the button is a visit that is counted
+	Limited     bool // hides the destination
+	Here        bool // whether the button's visit is one of the page's own address
+	OneLanguage bool // whether the page in another language would lose a query that is handed on
+	Host        shortener.PlainHost
+	Address     []piece // the destination
+	Made        string  // a day in UTC
+	Ends        *clock  // nil is never
+	Visits      string  // a sentence; empty where they cannot be told
 }
 
 func previewOf(t *tongue, link shortener.Link, short string) previewPage {
 	v := previewPage{
 		Slug:     link.Slug,
 		ShortURL: short,
+		Counted:  link.MaxVisits > 0,
 		Limited:  hidesTarget(link),
 		Made:     link.CreatedAt.UTC().Format(t.render(say("layout.day"))),
 		Ends:     t.endOf(link.ExpiresAt),
@@ -111,8 +131,13 @@ func (p *pages) preview(w io.Writer, c choice, v previewPage) error {
 	if v.Ends != nil {
 		files = append(files, snipJS)
 	}
+	if v.Counted {
+		files = append(files, "visit.js")
+	}
 	f := p.page(c, say("preview.heading"), files...)
-	f.switchAt("/" + string(v.Slug) + "+") // crawlers get the page at the short link itself
+	if f.switchAt("/" + string(v.Slug) + "+"); v.OneLanguage {
+		f.Switch = nil
+	}
 	data := struct {
 		frame
 		previewPage

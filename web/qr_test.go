@@ -142,7 +142,7 @@ func TestQRIsNoVisit(t *testing.T) {
 	for _, target := range []string{"/once/qr.svg", "/once/qr.png", "/once/qr.svg"} {
 		wantAnswer(t, s.get(target), http.StatusOK, "")
 	}
-	wantAnswer(t, s.get("/once"), http.StatusFound, "")
+	wantVisit(t, s, "/once", "https://example.org/")
 	wantAnswer(t, s.get("/once"), http.StatusGone, "gone")
 }
 

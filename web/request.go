@@ -25,12 +25,13 @@ const bodyTimeout = 10 * time.Second
 
 // fields are those of a new link, as every kind of body has them; nil is absent.
 type fields struct {
-	URL          *string `json:"url"`
-	Slug         *string `json:"slug"`
-	ExpiresAt    *string `json:"expires_at"`
-	MaxVisits    *int64  `json:"max_visits"`
-	ForwardQuery *bool   `json:"forward_query"`
-	ShowsTarget  *bool   `json:"show_destination"`
+	URL            *string `json:"url"`
+	Slug           *string `json:"slug"`
+	ExpiresAt      *string `json:"expires_at"`
+	MaxVisits      *int64  `json:"max_visits"`
+	ForwardQuery   *bool   `json:"forward_query"`
+	ShowsTarget    *bool   `json:"show_destination"`
+	DirectRedirect *bool   `json:"direct_redirect"`
 
 	// Of a form:
 	file   *string  // a list of destinations, instead of url
@@ -43,6 +44,7 @@ type fields struct {
 type typedLink struct {
 	URL, Slug, ExpiresAt, MaxVisits string
 	ForwardQuery, ShowsTarget       bool
+	DirectRedirect                  bool
 }
 
 // set fills a field of a form in, once. Forms send what was left empty too.
@@ -71,6 +73,8 @@ func (f *fields) set(name, value string) error {
 		f.ForwardQuery = f.truth(name, value)
 	case "show_destination":
 		f.ShowsTarget = f.truth(name, value)
+	case "direct_redirect":
+		f.DirectRedirect = f.truth(name, value)
 	default:
 		return errUnknownField
 	}
@@ -96,7 +100,7 @@ func mustBe(name string) error {
 	switch name {
 	case "max_visits":
 		reason = say("reason.must_be_a_whole_number", "Min", 1, "Max", shortener.MaxVisits)
-	case "forward_query", "show_destination":
+	case "forward_query", "show_destination", "direct_redirect":
 		reason = say("reason.must_be_true_or_false")
 	}
 	return invalidField(name, reason)
@@ -106,12 +110,13 @@ var errUnknownField = errors.New("unknown field")
 
 func (f *fields) link() shortener.NewLink {
 	return shortener.NewLink{
-		URL:          valueOf(f.URL),
-		Slug:         valueOf(f.Slug),
-		ExpiresAt:    valueOf(f.ExpiresAt),
-		MaxVisits:    f.MaxVisits,
-		ForwardQuery: valueOf(f.ForwardQuery),
-		ShowsTarget:  valueOf(f.ShowsTarget),
+		URL:            valueOf(f.URL),
+		Slug:           valueOf(f.Slug),
+		ExpiresAt:      valueOf(f.ExpiresAt),
+		MaxVisits:      f.MaxVisits,
+		ForwardQuery:   valueOf(f.ForwardQuery),
+		ShowsTarget:    valueOf(f.ShowsTarget),
+		DirectRedirect: valueOf(f.DirectRedirect),
 	}
 }
 
@@ -125,7 +130,7 @@ func (f *fields) missing() error {
 
 func (f *fields) typed() typedLink {
 	n := f.link()
-	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget}
+	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget, DirectRedirect: n.DirectRedirect}
 	if n.MaxVisits != nil {
 		t.MaxVisits = strconv.FormatInt(*n.MaxVisits, 10)
 	}

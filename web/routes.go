@@ -44,7 +44,7 @@ func routes() []route {
 		{"/-/*", read, (*server).asset},
 		{"/:slug/qr.svg", read, (*server).qrSVG},
 		{"/:slug/qr.png", read, (*server).qrPNG},
-		{"/*", read, (*server).follow},
+		{"/*", append(read, http.MethodPost), (*server).follow},
 	}
 }
 
@@ -69,6 +69,9 @@ func (s *server) router() http.Handler {
 	s.allow = make(map[string]string)
 	for _, route := range routes() {
 		s.allow[route.path] = strings.Join(route.methods, ", ")
+		if route.path == "/*" { // POST is only for links whose visits are limited, and none is looked up here
+			s.allow[route.path] = "GET, HEAD"
+		}
 		handle := s.guard(route.handle)
 		for _, method := range refused {
 			switch {

@@ -3,63 +3,11 @@ package web
 import (
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"snip/shortener"
 )
-
-// Of many who visit a link with one visit left, one is led on.
-func TestLastVisit(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, siteSetup{})
-	s.put(t, shortener.Link{Slug: "once", Destination: "https://example.org/", MaxVisits: 3})
-	// Looking is not visiting.
-	for _, target := range []string{"/once", "/once/", "/once."} {
-		w := s.do(call{method: "HEAD", target: target})
-		if w.Code != http.StatusOK || w.Header().Get("Location") != "" || w.Body.Len() != 0 {
-			t.Errorf("HEAD %s: %d %v", target, w.Code, w.Header())
-		}
-	}
-	for range 2 {
-		wantLocation(t, s, "/once", http.StatusFound, "https://example.org/")
-	}
-	var group sync.WaitGroup
-	var led, gone atomic.Int64
-	for range 20 {
-		group.Go(func() {
-			switch w := s.do(call{method: "GET", target: "/once"}); {
-			case w.Code == http.StatusFound && w.Header().Get("Location") == "https://example.org/":
-				led.Add(1)
-			case w.Code == http.StatusGone && w.Header().Get("Location") == "":
-				gone.Add(1)
-			}
-		})
-	}
-	group.Wait()
-	if led.Load() != 1 || gone.Load() != 19 {
-		t.Errorf("of 20 visits at once %d were led on and %d found it gone, want 1 and 19", led.Load(), gone.Load())
-	}
-}
-
-// When a visit cannot be counted, it does not happen; other links go on.
-func TestVisitThatCannotBeCounted(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, siteSetup{})
-	s.put(t, shortener.Link{Slug: "limited", Destination: "https://example.org/", MaxVisits: 3})
-	s.put(t, shortener.Link{Slug: "free", Destination: "https://example.org/"})
-	s.store.failVisits.Store(true)
-	w := s.do(call{method: "GET", target: "/limited"})
-	wantAnswer(t, w, http.StatusServiceUnavailable, "unavailable")
-	if w.Header().Get("Location") != "" || w.Header().Get("Retry-After") != "5" {
-		t.Errorf("headers %v", w.Header())
-	}
-	wantLocation(t, s, "/free", http.StatusFound, "https://example.org/")
-	s.store.failVisits.Store(false)
-	wantLocation(t, s, "/limited", http.StatusFound, "https://example.org/")
-}
 
 // A visitor's query goes on as it was sent, before the fragment; without the
 // option it is left off.

@@ -79,12 +79,17 @@ func (c *caller) ask(client, destination, chosen string) (status int, slug strin
 	return response.StatusCode, link.Slug, nil
 }
 
-// follow returns where a slug leads. A client would read the location, and Go's takes
-// no host with an escape.
+// follow returns where a slug leads.
 func (c *caller) follow(slug string) (string, error) {
+	return c.visit(http.MethodGet, http.StatusFound, slug)
+}
+
+// visit returns where a slug leads by a method, whose answer has the status. A client would
+// read the location, and Go's takes no host with an escape.
+func (c *caller) visit(method string, status int, slug string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/"+slug, nil)
+	request, err := http.NewRequestWithContext(ctx, method, c.url+"/"+slug, nil)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +101,7 @@ func (c *caller) follow(slug string) (string, error) {
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return "", err
 	}
-	if response.StatusCode != http.StatusFound {
+	if response.StatusCode != status {
 		return "", fmt.Errorf("/%s: status %d", slug, response.StatusCode)
 	}
 	return response.Header.Get("Location"), nil

@@ -57,7 +57,7 @@ func TestKillDuringVisits(t *testing.T) {
 	const limit, visitors, kills = 300, 8, 5
 	dir := t.TempDir()
 	p := start(t, dir, plenty...)
-	link := makeManaged(t, p, `{"url":"https://example.org/","slug":"limited","max_visits":300}`)
+	link := makeManaged(t, p, `{"url":"https://example.org/","slug":"limited","max_visits":300,"direct_redirect":true}`)
 	var led atomic.Int64
 	for life := range kills + 1 {
 		if life > 0 {
@@ -66,10 +66,14 @@ func TestKillDuringVisits(t *testing.T) {
 		c := newCaller(t, p)
 		before := led.Load()
 		var group sync.WaitGroup
-		for range visitors {
+		for visitor := range visitors {
+			method, status := http.MethodGet, http.StatusFound
+			if visitor%2 == 0 {
+				method, status = http.MethodPost, http.StatusSeeOther
+			}
 			group.Go(func() {
 				for {
-					location, err := c.follow("limited")
+					location, err := c.visit(method, status, "limited")
 					if err != nil || location == "" {
 						return // the program is dead, or the link has ended
 					}

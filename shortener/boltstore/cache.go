@@ -32,20 +32,21 @@ type visited struct {
 	end       int    // of the location
 	expiresAt int64  // as in a record
 
-	forwardQuery, limited, takenDown, deleted bool
+	forwardQuery, limited, directRedirect, takenDown, deleted bool
 
 	generation uint64 // of its set, before the file was read
 }
 
 func (v *visited) target() shortener.Target {
 	return shortener.Target{
-		Destination:  v.text[v.slug:v.end],
-		Host:         v.text[v.host[0]:v.host[1]],
-		ExpiresAt:    instant(v.expiresAt),
-		ForwardQuery: v.forwardQuery,
-		Limited:      v.limited,
-		TakenDown:    v.takenDown,
-		Deleted:      v.deleted,
+		Destination:    v.text[v.slug:v.end],
+		Host:           v.text[v.host[0]:v.host[1]],
+		ExpiresAt:      instant(v.expiresAt),
+		ForwardQuery:   v.forwardQuery,
+		Limited:        v.limited,
+		DirectRedirect: v.directRedirect,
+		TakenDown:      v.takenDown,
+		Deleted:        v.deleted,
 	}
 }
 
@@ -123,16 +124,17 @@ func newVisited(t target, location string, generation uint64) *visited {
 	}
 	at += len(t.Slug)
 	return &visited{
-		text:         text,
-		slug:         len(t.Slug),
-		host:         [2]int{at, at + len(host)},
-		end:          end,
-		expiresAt:    t.ExpiresAt,
-		forwardQuery: t.ForwardQuery,
-		limited:      t.MaxVisits > 0,
-		takenDown:    t.TakenDown != "",
-		deleted:      t.Deleted,
-		generation:   generation,
+		text:           text,
+		slug:           len(t.Slug),
+		host:           [2]int{at, at + len(host)},
+		end:            end,
+		expiresAt:      t.ExpiresAt,
+		forwardQuery:   t.ForwardQuery,
+		limited:        t.MaxVisits > 0,
+		directRedirect: t.DirectRedirect,
+		takenDown:      t.TakenDown != "",
+		deleted:        t.Deleted,
+		generation:     generation,
 	}
 }
 

@@ -25,13 +25,13 @@ func TestCache(t *testing.T) {
 	const room = cacheSets * cacheWays
 	name := func(i int) string { return fmt.Sprint(i) }
 	for i := range 2 * room {
-		c.put(target{Slug: name(i), Destination: "to " + name(i)}, 0)
+		c.put(target{Slug: name(i), Destination: "to:" + name(i)}, 0)
 	}
 	held := func(first, end int) (n int) {
 		for i := first; i < end; i++ {
 			if v := c.get(shortener.Slug(name(i))); v != nil {
 				n++
-				if v.target().Destination != "to "+name(i) {
+				if v.target().Destination != "to:"+name(i) {
 					t.Fatalf("asked for %d, got %q", i, v.text)
 				}
 			}
@@ -48,7 +48,7 @@ func TestCache(t *testing.T) {
 	}
 	for range 5 * cacheChance {
 		for i := 2 * room; i < 2*room+room/4; i++ {
-			c.put(target{Slug: name(i), Destination: "to " + name(i)}, 0)
+			c.put(target{Slug: name(i), Destination: "to:" + name(i)}, 0)
 		}
 	}
 	if n := held(2*room, 2*room+room/4); n < room/5 {

@@ -24,13 +24,14 @@ type record struct {
 	Creator     []byte `cbor:"5,keyasint,omitempty"`
 	Slug        string `cbor:"6,keyasint"` // so that a record can be told without its key
 
-	MaxVisits    int64  `cbor:"7,keyasint,omitempty"`
-	ForwardQuery bool   `cbor:"8,keyasint,omitempty"`
-	Token        []byte `cbor:"9,keyasint,omitempty"`
-	Deleted      bool   `cbor:"10,keyasint,omitempty"`
-	Key          uint64 `cbor:"11,keyasint,omitempty"`
-	TakenDown    string `cbor:"12,keyasint,omitempty"`
-	ShowsTarget  bool   `cbor:"13,keyasint,omitempty"`
+	MaxVisits      int64  `cbor:"7,keyasint,omitempty"`
+	ForwardQuery   bool   `cbor:"8,keyasint,omitempty"`
+	Token          []byte `cbor:"9,keyasint,omitempty"`
+	Deleted        bool   `cbor:"10,keyasint,omitempty"`
+	Key            uint64 `cbor:"11,keyasint,omitempty"`
+	TakenDown      string `cbor:"12,keyasint,omitempty"`
+	ShowsTarget    bool   `cbor:"13,keyasint,omitempty"`
+	DirectRedirect bool   `cbor:"14,keyasint,omitempty"`
 }
 
 func encodeLink(l shortener.Link) ([]byte, error) {
@@ -42,12 +43,13 @@ func encodeLink(l shortener.Link) ([]byte, error) {
 		Creator:     []byte(l.Creator),
 		Slug:        string(l.Slug),
 
-		MaxVisits:    l.MaxVisits,
-		ForwardQuery: l.ForwardQuery,
-		ShowsTarget:  l.ShowsTarget,
-		Deleted:      l.Deleted,
-		Key:          uint64(l.Key),
-		TakenDown:    l.TakenDown,
+		MaxVisits:      l.MaxVisits,
+		ForwardQuery:   l.ForwardQuery,
+		ShowsTarget:    l.ShowsTarget,
+		DirectRedirect: l.DirectRedirect,
+		Deleted:        l.Deleted,
+		Key:            uint64(l.Key),
+		TakenDown:      l.TakenDown,
 	}
 	if l.Token != (shortener.TokenHash{}) {
 		r.Token = l.Token[:]
@@ -69,18 +71,20 @@ type target struct {
 	ForwardQuery bool  `cbor:"8,keyasint,omitempty"`
 	Deleted      bool  `cbor:"10,keyasint,omitempty"`
 
-	TakenDown string `cbor:"12,keyasint,omitempty"`
+	TakenDown      string `cbor:"12,keyasint,omitempty"`
+	DirectRedirect bool   `cbor:"14,keyasint,omitempty"`
 }
 
 func (t target) target() shortener.Target {
 	return shortener.Target{
-		Destination:  shortener.Location(t.Destination),
-		Host:         shortener.HostOf(t.Destination),
-		ExpiresAt:    instant(t.ExpiresAt),
-		ForwardQuery: t.ForwardQuery,
-		Limited:      t.MaxVisits > 0,
-		TakenDown:    t.TakenDown != "",
-		Deleted:      t.Deleted,
+		Destination:    shortener.Location(t.Destination),
+		Host:           shortener.HostOf(t.Destination),
+		ExpiresAt:      instant(t.ExpiresAt),
+		ForwardQuery:   t.ForwardQuery,
+		Limited:        t.MaxVisits > 0,
+		DirectRedirect: t.DirectRedirect,
+		TakenDown:      t.TakenDown != "",
+		Deleted:        t.Deleted,
 	}
 }
 
@@ -115,11 +119,12 @@ func decodeLink(raw []byte) (shortener.Link, error) {
 		Creator:     quota.Subject(r.Creator),
 		Key:         quota.KeyID(r.Key),
 
-		MaxVisits:    r.MaxVisits,
-		ForwardQuery: r.ForwardQuery,
-		ShowsTarget:  r.ShowsTarget,
-		TakenDown:    r.TakenDown,
-		Deleted:      r.Deleted,
+		MaxVisits:      r.MaxVisits,
+		ForwardQuery:   r.ForwardQuery,
+		ShowsTarget:    r.ShowsTarget,
+		DirectRedirect: r.DirectRedirect,
+		TakenDown:      r.TakenDown,
+		Deleted:        r.Deleted,
 	}
 	switch len(r.Token) {
 	case 0:

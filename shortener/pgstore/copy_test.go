@@ -282,7 +282,7 @@ func TestCopyThatDiffers(t *testing.T) {
 		{"links", "links", `UPDATE links SET visited = 0 WHERE slug = 'limited'`},
 		{"links", "links", `UPDATE links SET expires_at = expires_at + interval '1 microsecond' WHERE slug = 'options'`},
 		{"links", "links", `UPDATE links SET slug = 'tytes' WHERE slug = 'bytes'`},
-		{"links", "links", `INSERT INTO links SELECT 'added', destination, created_at, expires_at, day, creator, key, max_visits, forward_query, shows_target, token, taken_down, deleted, visited FROM links WHERE slug = 'bytes'`},
+		{"links", "links", `INSERT INTO links SELECT 'added', destination, created_at, expires_at, day, creator, key, max_visits, forward_query, shows_target, token, taken_down, deleted, visited, direct_redirect FROM links WHERE slug = 'bytes'`},
 		{"visits", "clicks", `UPDATE clicks SET visits = '{}'`},
 		{"visits", "clicks", `DELETE FROM clicks WHERE slug = 'options'`},
 		{"secrets", "quota_secrets", `UPDATE quota_secrets SET secret = sha256(secret)`},

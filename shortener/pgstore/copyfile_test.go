@@ -67,7 +67,7 @@ func fillFile(t *testing.T, s shortener.Store, plain int) {
 	create(2, "bytes", func(c *shortener.Creation) { c.Links[0].Destination = "https://example.org/ü\u202e%ff" })
 	create(2, "options", func(c *shortener.Creation) {
 		l := &c.Links[0]
-		l.Token, l.ForwardQuery, l.ShowsTarget, l.ExpiresAt = shortener.NewToken().Hash(), true, true, noon.Add(time.Hour+time.Microsecond)
+		l.Token, l.ForwardQuery, l.ShowsTarget, l.DirectRedirect, l.ExpiresAt = shortener.NewToken().Hash(), true, true, true, noon.Add(time.Hour+time.Microsecond)
 	})
 	create(2, "limited", func(c *shortener.Creation) { c.Links[0].MaxVisits = 3 })
 	create(2, "deleted", func(c *shortener.Creation) { c.Links[0].Token = shortener.NewToken().Hash() })

@@ -254,7 +254,7 @@ func put(ctx context.Context, tx pgx.Tx, links []visitedLink) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, `UPDATE links l SET destination = w.destination, expires_at = w.expires_at, max_visits = w.max_visits,
-			forward_query = w.forward_query, shows_target = w.shows_target, taken_down = w.taken_down, deleted = w.deleted, visited = w.visited
+			forward_query = w.forward_query, shows_target = w.shows_target, direct_redirect = w.direct_redirect, taken_down = w.taken_down, deleted = w.deleted, visited = w.visited
 		FROM `+rows+` AS w(`+linkColumns+`) WHERE l.slug = w.slug`, columns.arguments()...)
 	return err
 }

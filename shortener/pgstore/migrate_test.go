@@ -53,6 +53,33 @@ func TestMigrateTogether(t *testing.T) {
 	}
 }
 
+// TestOlderTables opens a database of the first version, whose limited links ask from then on.
+func TestOlderTables(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error { return step(t.Context(), tx, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	run(t, url, `INSERT INTO links VALUES ('old', 'https://example.org/', now(), NULL, '2026-11-29', '', 0, 3, true, false, '', '', false, 2)`)
+	s := openClosing(t, url)
+	link, err := s.Get(t.Context(), "old")
+	if err != nil || link.Destination != "https://example.org/" || link.MaxVisits != 3 || link.DirectRedirect {
+		t.Errorf("%+v, %v", link, err)
+	}
+	if n, err := s.Visited(t.Context(), "old"); n != 2 || err != nil {
+		t.Errorf("%d visits, %v", n, err)
+	}
+	direct := true
+	if link, err := s.Change(t.Context(), "old", shortener.Change{DirectRedirect: &direct}); err != nil || !link.DirectRedirect {
+		t.Errorf("%+v, %v", link, err)
+	}
+}
+
 func TestNewerTables(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

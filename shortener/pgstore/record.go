@@ -14,7 +14,7 @@ import (
 )
 
 // linkColumns are those of a link, in the order of scanLink.
-const linkColumns = `slug, destination, created_at, expires_at, day, creator, key, max_visits, forward_query, shows_target, token, taken_down, deleted, visited`
+const linkColumns = `slug, destination, created_at, expires_at, day, creator, key, max_visits, forward_query, shows_target, token, taken_down, deleted, visited, direct_redirect`
 
 // visitedLink is a link with how many of its visits were counted.
 type visitedLink struct {
@@ -32,7 +32,7 @@ func scanLinkWith(row pgx.CollectableRow, more ...any) (l visitedLink, err error
 		key                         int64
 	)
 	err = row.Scan(append([]any{(*string)(&l.Slug), &destination, &l.CreatedAt, &expiresAt, &l.Day, &creator, &key, &l.MaxVisits,
-		&l.ForwardQuery, &l.ShowsTarget, &token, &l.TakenDown, &l.Deleted, &l.visited}, more...)...)
+		&l.ForwardQuery, &l.ShowsTarget, &token, &l.TakenDown, &l.Deleted, &l.visited, &l.DirectRedirect}, more...)...)
 	if err != nil {
 		return l, err
 	}
@@ -59,6 +59,7 @@ type linkArrays struct {
 	expiresAt                          []*time.Time
 	keys, maxVisits, visited           []int64
 	forwardQuery, showsTarget, deleted []bool
+	directRedirect                     []bool
 }
 
 func (a *linkArrays) add(l visitedLink) {
@@ -76,15 +77,16 @@ func (a *linkArrays) add(l visitedLink) {
 	a.expiresAt = append(a.expiresAt, expiresAt)
 	a.keys, a.maxVisits, a.visited = append(a.keys, int64(l.Key)), append(a.maxVisits, l.MaxVisits), append(a.visited, l.visited)
 	a.forwardQuery, a.showsTarget, a.deleted = append(a.forwardQuery, l.ForwardQuery), append(a.showsTarget, l.ShowsTarget), append(a.deleted, l.Deleted)
+	a.directRedirect = append(a.directRedirect, l.DirectRedirect)
 }
 
 // rows is the arrays as a table, whose columns are linkColumns; arguments are its.
 const rows = `unnest($1::text[], $2::bytea[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::bytea[], $7::bigint[],
-	$8::bigint[], $9::boolean[], $10::boolean[], $11::bytea[], $12::text[], $13::boolean[], $14::bigint[])`
+	$8::bigint[], $9::boolean[], $10::boolean[], $11::bytea[], $12::text[], $13::boolean[], $14::bigint[], $15::boolean[])`
 
 func (a *linkArrays) arguments() []any {
 	return []any{a.slugs, a.destinations, a.createdAt, a.expiresAt, a.days, a.creators, a.keys,
-		a.maxVisits, a.forwardQuery, a.showsTarget, a.tokens, a.takenDown, a.deleted, a.visited}
+		a.maxVisits, a.forwardQuery, a.showsTarget, a.tokens, a.takenDown, a.deleted, a.visited, a.directRedirect}
 }
 
 // possible reports whether there can be a link of the slug: others PostgreSQL may

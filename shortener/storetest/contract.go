@@ -18,6 +18,7 @@ func testRoundTrip(t *testing.T, stores []shortener.Store) {
 	link.Destination = "https://münchen.example/a%2Fb//../c d\"\\?q=%25+&&k#é"
 	link.CreatedAt = noon.Add(123456 * time.Microsecond)
 	link.ExpiresAt = noon.Add(time.Hour + time.Microsecond)
+	link.MaxVisits, link.ForwardQuery, link.ShowsTarget, link.DirectRedirect = 3, true, true, true
 	want := *link
 	if err := m.store.Create(t.Context(), c); err != nil {
 		t.Fatal(err)

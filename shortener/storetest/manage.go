@@ -83,9 +83,9 @@ func testChange(t *testing.T, stores []shortener.Store) {
 	)
 	write := func(n int64) {
 		t.Helper()
-		to, expiresAt, forward := destination(n), noon.AddDate(0, 0, int(n)), n%2 == 0
-		link, err := m.store.Change(t.Context(), "changing", shortener.Change{Destination: &to, ExpiresAt: &expiresAt, ForwardQuery: &forward})
-		if err != nil || link.Destination != to || !link.ExpiresAt.Equal(expiresAt) || link.ForwardQuery != forward {
+		to, expiresAt, forward, direct := destination(n), noon.AddDate(0, 0, int(n)), n%2 == 0, n%3 == 0
+		link, err := m.store.Change(t.Context(), "changing", shortener.Change{Destination: &to, ExpiresAt: &expiresAt, ForwardQuery: &forward, DirectRedirect: &direct})
+		if err != nil || link.Destination != to || !link.ExpiresAt.Equal(expiresAt) || link.ForwardQuery != forward || link.DirectRedirect != direct {
 			t.Fatalf("change %d: %+v, %v", n, link, err)
 		}
 		settled.Store(n)

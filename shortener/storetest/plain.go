@@ -175,7 +175,7 @@ func (p *plain) do(c call, link shortener.Link) string {
 			p.visits[c.slug]++
 		}
 		return fmt.Sprint(shortener.Target{Destination: shortener.Location(link.Destination), Host: shortener.HostOf(link.Destination),
-			ExpiresAt: link.ExpiresAt, ForwardQuery: link.ForwardQuery, Limited: link.MaxVisits > 0})
+			ExpiresAt: link.ExpiresAt, ForwardQuery: link.ForwardQuery, Limited: link.MaxVisits > 0, DirectRedirect: link.DirectRedirect})
 	case "change":
 		if c.change.Destination != nil {
 			link.Destination = *c.change.Destination

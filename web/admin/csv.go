@@ -14,6 +14,7 @@ import (
 var csvHeader = []string{
 	"slug", "url", "created_at", "expires_at", "max_visits", "visits", "forward_query", "taken_down", "deleted",
 	"visits_of_persons", "crawlers", "previews", "heads", "prefetches",
+	"direct_redirect",
 }
 
 // newCSV begins a table as RFC 4180 has it.
@@ -30,6 +31,7 @@ func csvRow(m shortener.Managed) []string {
 		strconv.FormatBool(link.ForwardQuery), link.TakenDown, strconv.FormatBool(link.Deleted),
 		csvNumber(kinds[shortener.Person]), csvNumber(kinds[shortener.Crawler]), csvNumber(kinds[shortener.Fetcher]),
 		csvNumber(kinds[shortener.Head]), csvNumber(kinds[shortener.Prefetch]),
+		strconv.FormatBool(link.DirectRedirect),
 	}
 	for i, cell := range cells {
 		cells[i] = safeCell(cell)

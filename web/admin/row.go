@@ -15,20 +15,21 @@ import (
 // row is a link as it is exported, with all that it takes to make it again. What
 // is zero is left out.
 type row struct {
-	Slug         shortener.Slug `json:"slug"`
-	URL          string         `json:"url,omitzero"`
-	CreatedAt    time.Time      `json:"created_at"`
-	ExpiresAt    time.Time      `json:"expires_at,omitzero"`
-	MaxVisits    int64          `json:"max_visits,omitzero"`
-	Visits       int64          `json:"visits,omitzero"` // counted for that limit
-	ForwardQuery bool           `json:"forward_query,omitzero"`
-	ShowsTarget  bool           `json:"show_destination,omitzero"`
-	TakenDown    string         `json:"taken_down,omitzero"`
-	Deleted      bool           `json:"deleted,omitzero"`
-	Key          octets         `json:"key,omitempty"`        // the id of the API key that made it
-	Creator      octets         `json:"creator,omitempty"`    // the same for links that one client made on one day
-	TokenHash    octets         `json:"token_hash,omitempty"` // of the manage token
-	Statistics   *statistics    `json:"statistics,omitzero"`
+	Slug           shortener.Slug `json:"slug"`
+	URL            string         `json:"url,omitzero"`
+	CreatedAt      time.Time      `json:"created_at"`
+	ExpiresAt      time.Time      `json:"expires_at,omitzero"`
+	MaxVisits      int64          `json:"max_visits,omitzero"`
+	Visits         int64          `json:"visits,omitzero"` // counted for that limit
+	ForwardQuery   bool           `json:"forward_query,omitzero"`
+	ShowsTarget    bool           `json:"show_destination,omitzero"`
+	DirectRedirect bool           `json:"direct_redirect,omitzero"`
+	TakenDown      string         `json:"taken_down,omitzero"`
+	Deleted        bool           `json:"deleted,omitzero"`
+	Key            octets         `json:"key,omitempty"`        // the id of the API key that made it
+	Creator        octets         `json:"creator,omitempty"`    // the same for links that one client made on one day
+	TokenHash      octets         `json:"token_hash,omitempty"` // of the manage token
+	Statistics     *statistics    `json:"statistics,omitzero"`
 }
 
 // statistics are a link's visits by kind, and those of persons by day and by host.
@@ -57,17 +58,18 @@ func (o *octets) UnmarshalText(text []byte) (err error) {
 func rowOf(m shortener.Managed) row {
 	link := m.Link
 	r := row{
-		Slug:         link.Slug,
-		URL:          link.Destination,
-		CreatedAt:    link.CreatedAt,
-		ExpiresAt:    link.ExpiresAt,
-		MaxVisits:    link.MaxVisits,
-		Visits:       m.Visited,
-		ForwardQuery: link.ForwardQuery,
-		ShowsTarget:  link.ShowsTarget,
-		TakenDown:    link.TakenDown,
-		Deleted:      link.Deleted,
-		Creator:      octets(link.Creator),
+		Slug:           link.Slug,
+		URL:            link.Destination,
+		CreatedAt:      link.CreatedAt,
+		ExpiresAt:      link.ExpiresAt,
+		MaxVisits:      link.MaxVisits,
+		Visits:         m.Visited,
+		ForwardQuery:   link.ForwardQuery,
+		ShowsTarget:    link.ShowsTarget,
+		DirectRedirect: link.DirectRedirect,
+		TakenDown:      link.TakenDown,
+		Deleted:        link.Deleted,
+		Creator:        octets(link.Creator),
 	}
 	if link.Key != 0 {
 		r.Key = binary.BigEndian.AppendUint64(nil, uint64(link.Key))
@@ -92,16 +94,17 @@ func rowOf(m shortener.Managed) row {
 // link is the inverse of rowOf.
 func (r row) link() (m shortener.Managed, err error) {
 	m.Link = shortener.Link{
-		Slug:         r.Slug,
-		Destination:  r.URL,
-		CreatedAt:    r.CreatedAt.UTC(),
-		ExpiresAt:    r.ExpiresAt.UTC(),
-		MaxVisits:    r.MaxVisits,
-		ForwardQuery: r.ForwardQuery,
-		ShowsTarget:  r.ShowsTarget,
-		TakenDown:    r.TakenDown,
-		Deleted:      r.Deleted,
-		Creator:      quota.Subject(r.Creator),
+		Slug:           r.Slug,
+		Destination:    r.URL,
+		CreatedAt:      r.CreatedAt.UTC(),
+		ExpiresAt:      r.ExpiresAt.UTC(),
+		MaxVisits:      r.MaxVisits,
+		ForwardQuery:   r.ForwardQuery,
+		ShowsTarget:    r.ShowsTarget,
+		DirectRedirect: r.DirectRedirect,
+		TakenDown:      r.TakenDown,
+		Deleted:        r.Deleted,
+		Creator:        quota.Subject(r.Creator),
 	}
 	m.Visited = r.Visits
 	switch len(r.Key) {

@@ -27,7 +27,7 @@ func everything() shortener.Managed {
 		Link: shortener.Link{
 			Slug: "everything", Destination: "https://example.org/\u2028<&>;=1+1?q=\"ü\"", Creator: quota.Subject("\x00\xff0123456789abcd"),
 			CreatedAt: time.Date(2026, 11, 29, 12, 0, 0, 1000, time.UTC), ExpiresAt: time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
-			Key: 7, MaxVisits: 5, ForwardQuery: true, ShowsTarget: true, Token: shortener.NewToken().Hash(), TakenDown: "spam",
+			Key: 7, MaxVisits: 5, ForwardQuery: true, ShowsTarget: true, DirectRedirect: true, Token: shortener.NewToken().Hash(), TakenDown: "spam",
 		},
 		Visited: 4,
 		Visits: shortener.Visits{
@@ -120,7 +120,7 @@ func TestCSV(t *testing.T) {
 	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
 	want := []string{
 		"everything", "https://example.org/\u2028<&>%3B=1+1?q=\"ü\"", "2026-11-29T12:00:00.000001Z", "9999-12-31T23:59:59.999999Z",
-		"5", "4", "true", "spam", "false", "1", "2", "3", "4", "5",
+		"5", "4", "true", "spam", "false", "1", "2", "3", "4", "5", "true",
 	}
 	if err != nil || len(rows) != 2 || len(rows[0]) != len(want) || !slices.Equal(rows[1], want) || strings.Count(out.String(), "\r\n") != 2 {
 		t.Errorf("%q, %v, want %q", out.String(), err, want)
@@ -192,6 +192,6 @@ func TestExportAndImport(t *testing.T) {
 	do("POST", "/api/import", strings.Repeat(line, MaxRows+1), http.StatusBadRequest, "at most 256 are allowed")
 	do("POST", "/api/import", strings.Repeat("x", MaxImport+1), http.StatusBadRequest, "cannot be used")
 	do("GET", "/api/export", "", http.StatusOK, line+strings.Replace(line, "abc", "def", 1))
-	do("GET", "/api/export?format=csv", "", http.StatusOK, "abc,https://example.org/,2026-11-29T12:00:00Z,,0,0,false,,false,0,0,0,0,0\r\n")
+	do("GET", "/api/export?format=csv", "", http.StatusOK, "abc,https://example.org/,2026-11-29T12:00:00Z,,0,0,false,,false,0,0,0,0,0,false\r\n")
 	do("GET", "/api/export?format=xml", "", http.StatusBadRequest, "jsonl or csv is needed")
 }

@@ -1,0 +1,1 @@
+ALTER TABLE links ADD COLUMN direct_redirect boolean NOT NULL DEFAULT false;
