@@ -38,11 +38,13 @@ torture: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom))
 # their own, elsewhere. It keeps PostgreSQL's programs outside of the path.
 # As root on Debian, or in CI, what is missing is installed; else it is named.
 tools:
-	@command -v go >/dev/null || { echo "Go 1.26 or newer is missing: see https://go.dev/dl/"; exit 1; }
+	@command -v go >/dev/null || { echo "Go 1.26.8 or newer is missing: see https://go.dev/dl/"; exit 1; }
 	@command -v "$$(go env CC)" >/dev/null || $(call install,gcc) || \
 		{ echo "A C compiler is missing, which go test -race needs: install gcc."; exit 1; }
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || $(call install,chromium) || \
 		echo "Chromium is missing, so the tests in a browser cannot run: install chromium."
+	@command -v curl >/dev/null || $(call install,curl) || \
+		echo "curl is missing, so the examples of the API cannot be run: install curl."
 	@command -v strace >/dev/null || $(call install,strace) || \
 		echo "strace is missing, so the tests that break the disk cannot run: install strace."
 	@test -x /usr/sbin/nginx || command -v nginx >/dev/null || $(call install,nginx) || \

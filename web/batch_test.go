@@ -407,25 +407,6 @@ func TestRefusedListAsAPage(t *testing.T) {
 	}
 }
 
-// The throttle refuses a list as it refuses a link, and reads nothing of it.
-func TestThrottledListIsNotRead(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, siteSetup{every: time.Hour, burst: 1})
-	wantAnswer(t, s.post("["+goodJSON+"]"), http.StatusCreated, "")
-	before := s.store.calls.Load()
-	body := &countedBody{Reader: strings.NewReader("[" + goodJSON + "]")}
-	r := httptest.NewRequest(http.MethodPost, "/api/links", body)
-	r.RemoteAddr = "203.0.113.9:40000"
-	r.Header.Set("Content-Type", mediaJSON)
-	r.Header.Set(idempotencyHeader, "short")
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	wantAnswer(t, w, http.StatusTooManyRequests, "")
-	if calls := s.store.calls.Load() - before; body.read != 0 || calls != 0 || w.Header().Get("Quota-Remaining") != "" {
-		t.Errorf("read %d bytes, called the store %d times, headers %v", body.read, calls, w.Header())
-	}
-}
-
 // An array is read as its items are alone: what passes as one link passes as a list
 // of one, and what does not is a fault of item 0 or of the whole.
 func FuzzReadJSON(f *testing.F) {

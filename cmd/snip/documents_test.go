@@ -155,6 +155,17 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// The page of the first look names the oldest Go that can build the program.
+func TestDocumentsNameTheGo(t *testing.T) {
+	t.Parallel()
+	oldest := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(readText(t, filepath.Join(root, "go.mod")))[1]
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "Makefile"} {
+		if !strings.Contains(readText(t, filepath.Join(root, name)), "Go "+oldest+" or newer") {
+			t.Errorf("%s does not ask for Go %s", name, oldest)
+		}
+	}
+}
+
 // The targets that pages, or their commands, name are the Makefile's.
 func TestDocumentsMake(t *testing.T) {
 	t.Parallel()
