@@ -175,6 +175,11 @@ func testAcceptClock(t *testing.T, stores []shortener.Store) {
 	}
 	today, ahead := quota.DayOf(noon).Label, quota.DayOf(noon.AddDate(0, 0, 9)).Label
 	accept := shortener.Act{Line: shortener.AuditLine{At: noon, Action: "accept clock", Target: today}, AcceptClock: today}
+	right := accept
+	right.AcceptClock = ahead
+	if done, err := stores[0].Act(t.Context(), right); done.Forgotten != "" || err != nil {
+		t.Errorf("a clock that is right: %+v, %v", done, err)
+	}
 	refused := accept
 	refused.If = []shortener.Entry{entryOf("nothing", "")}
 	last := stores[len(stores)-1]
