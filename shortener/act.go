@@ -110,7 +110,8 @@ const maxNote = 500
 func (s *Service) act(ctx context.Context, a Act) (Done, error) {
 	s.acting.Lock()
 	defer s.acting.Unlock()
-	if note := a.Line.Note; utf8.RuneCountInString(note) > maxNote || !utf8.ValidString(note) || strings.ContainsFunc(note, unicode.IsControl) {
+	note := a.Line.Note
+	if utf8.RuneCountInString(note) > maxNote || !utf8.ValidString(note) || strings.ContainsFunc(note, unicode.IsControl) {
 		return Done{}, fmt.Errorf("%w: a note must have at most %d characters, in UTF-8, and be one line",
 			ErrInvalidSelection, maxNote)
 	}

@@ -171,7 +171,8 @@ func (s *Service) Remove(ctx context.Context, slug Slug, note string) error {
 	if err := s.Select(ctx, Selection{Slug: slug}, func(Link) bool { return true }); err != nil {
 		return err
 	}
-	done, err := s.act(ctx, Act{Line: AuditLine{Action: "delete", Target: string(slug), Note: note}, Links: []Slug{slug}, Delete: true})
+	line := AuditLine{Action: "delete", Target: string(slug), Note: note}
+	done, err := s.act(ctx, Act{Line: line, Links: []Slug{slug}, Delete: true})
 	if err == nil && done.Links == 0 { // somebody else was first
 		err = fmt.Errorf("link %s: %w", slug, ErrGone)
 	}

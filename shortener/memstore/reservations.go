@@ -94,7 +94,9 @@ func (s *Store) Reservations(ctx context.Context, n int) ([]quota.Reservation, e
 	for _, r := range s.held {
 		list = append(list, ownReservation(r))
 	}
-	slices.SortFunc(list, func(a, b quota.Reservation) int { return cmp.Or(a.Due().Compare(b.Due()), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, func(a, b quota.Reservation) int {
+		return cmp.Or(a.Due().Compare(b.Due()), cmp.Compare(a.ID, b.ID))
+	})
 	return list[:min(n, len(list))], nil
 }
 
@@ -113,9 +115,12 @@ func (s *Store) SettleExpired(ctx context.Context, now time.Time, n int) (bool, 
 		done++
 		if r.State != quota.Pending {
 			delete(s.held, id)
-		} else if _, err := s.settle(ctx, id, now, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
+			continue
+		}
+		_, err := s.settle(ctx, id, now, func(r quota.Reservation, counts []quota.Count) (quota.Reservation, []quota.Count, error) {
 			return r.Expire(counts, now)
-		}); err != nil {
+		})
+		if err != nil {
 			return false, err
 		}
 	}

@@ -230,7 +230,8 @@ func (s *Store) LinksOf(ctx context.Context, key quota.KeyID, before shortener.S
 
 // Scan implements [shortener.Store]. The mark is the last link's slug.
 func (s *Store) Scan(ctx context.Context, mark string, n int) (links []shortener.Managed, next string, err error) {
-	links, err = query(ctx, s, "read links", scanManaged, `SELECT `+linkColumns+`, (SELECT visits FROM clicks WHERE clicks.slug = links.slug)
+	links, err = query(ctx, s, "read links", scanManaged, `SELECT `+linkColumns+`,
+			(SELECT visits FROM clicks WHERE clicks.slug = links.slug)
 		FROM links WHERE slug > $1 ORDER BY slug LIMIT $2`, mark, n+1)
 	if len(links) > n {
 		links = links[:n]
