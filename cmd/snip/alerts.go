@@ -23,6 +23,9 @@ const (
 	alertPause = time.Hour
 	// causePause is how long no more causes are logged, as for requests that are refused.
 	causePause = time.Minute
+	// manyTokens is how many refused admin tokens an operator is told of: one peer is
+	// throttled by then, and slips of the finger are fewer.
+	manyTokens = admin.WrongTokens
 	// mostKept bounds the notices in memory, when the store cannot keep them.
 	mostKept = 100
 	// sendGrace is how long the end of the process waits for an attempt.
@@ -40,6 +43,7 @@ const (
 type alerts struct {
 	service    *shortener.Service
 	blocklists func() []blocklist.Status
+	tokens     *admin.TokensRefused                          // nil counts none
 	leads      func() bool                                   // whether the store's notices are for this server to deliver
 	send       func(context.Context, shortener.Notice) error // nil where there is no webhook
 	log        *slog.Logger
@@ -54,6 +58,7 @@ type alerts struct {
 	told                               map[string]time.Time // when, by the kind of fault
 	unavailable, turnedAway, unchecked int64                // as they were seen last
 	explained                          int64                // of unchecked, as it was when a cause was logged last
+	refusedTokens                      int64                // as they were told of last
 
 	// The deliverer's own.
 	logged  map[string]bool // IDs of notices that were not raised here
@@ -143,6 +148,10 @@ func (a *alerts) look(ctx context.Context) {
 	if u.Made && u.Number > a.explained && a.due("unchecked", causePause) {
 		a.log.Error("links were made whose destinations could not be checked", "destinations", u.Number-a.explained, "last_error", u.Cause)
 		a.explained = u.Number
+	}
+	if n := a.tokens.Total(); n >= a.refusedTokens+manyTokens {
+		a.raise(ctx, "token", fmt.Sprintf("%d wrong tokens were shown to the admin listener.", n-a.refusedTokens))
+		a.refusedTokens = n
 	}
 	for _, list := range a.blocklists() {
 		if list.Err != nil {

@@ -23,6 +23,7 @@ import (
 	"snip/shortener"
 	"snip/shortener/blocklist"
 	"snip/shortener/memstore"
+	"snip/web/admin"
 )
 
 // troubled is a store that can be told to fail.
@@ -251,4 +252,30 @@ func TestNoticesOfTheStoreAreLogged(t *testing.T) {
 			t.Errorf("%s is logged %d times:\n%s", id, n, log.String())
 		}
 	}
+}
+
+// Wrong admin tokens are told of when they are more than slips of the finger.
+func TestAlertOfWrongTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		a := newAlerts(config{}, shortener.New(shortener.Config{Store: memstore.New(), Now: time.Now}),
+			blocklist.NewFiles(blocklist.Config{Now: time.Now}), func() bool { return true }, slog.New(slog.NewTextHandler(&log, nil)))
+		a.tokens = &admin.TokensRefused{}
+		after := func(wrong, throttled int64, want string) {
+			t.Helper()
+			a.tokens.Wrong.Add(wrong)
+			a.tokens.Throttled.Add(throttled)
+			a.look(t.Context())
+			if got := log.String(); strings.Contains(got, "kind=token") != (want != "") || !strings.Contains(got, want) {
+				t.Errorf("logged %q, want %q", got, want)
+			}
+			log.Reset()
+		}
+		after(manyTokens-1, 0, "")
+		after(1, 0, "10 wrong tokens were shown")
+		after(0, 10, "") // within the hour
+		<-time.After(alertPause)
+		after(3, 17, "20 wrong tokens were shown")
+	})
 }

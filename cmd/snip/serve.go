@@ -86,6 +86,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	}
 	defer share.end()
 	alerts := newAlerts(c, service, blocklists, share.leads, log)
+	alerts.tokens = &admin.TokensRefused{}
 	listener, err := listen("listen", c.listen)
 	if err != nil {
 		return err
@@ -101,6 +102,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		Changes:     throttles.changes.Stats,
 		Blocklist:   func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
 		Alerts:      alerts.stats,
+		Tokens:      alerts.tokens,
 	}, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())

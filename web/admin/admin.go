@@ -13,7 +13,6 @@ package admin
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"html/template"
@@ -51,9 +50,8 @@ type server struct {
 	copyFile func(context.Context, io.Writer) error
 	process  Process
 	now      func() time.Time
-	token    [sha256.Size]byte
+	gate     *gate
 	log      *slog.Logger
-	slowed   chan struct{} // holds a place for each wrong token that waits for its answer
 
 	sessions  sessions
 	templates *template.Template
@@ -72,9 +70,8 @@ func New(c Config) (http.Handler, error) {
 		copyFile: c.Backup,
 		process:  c.Process,
 		now:      c.Now,
-		token:    sha256.Sum256([]byte(c.Token)),
+		gate:     newGate(c),
 		log:      c.Log,
-		slowed:   make(chan struct{}, mostSlowed),
 
 		sessions: sessions{now: c.Now, all: make(map[[sha256.Size]byte]*session)},
 	}
@@ -148,20 +145,13 @@ func (c Config) ownAddresses() foreign.Guard {
 	return own
 }
 
-const (
-	// slowness is how long the answer to a wrong token takes.
-	slowness = time.Second
-	// mostSlowed bounds how many of those answers wait at once.
-	mostSlowed = 32
-)
+// tooManyWrong is told to a peer whose tokens are not compared for now.
+const tooManyWrong = "Too many wrong tokens came from this address. Try again after the time in Retry-After."
 
 // errForeignPage means that a page of another site may have sent the request. An
 // operator whose page has a name that was not set reads it, too.
 var errForeignPage = errors.New("another site sent this request, or it came under a name that is not known to be this listener's: " +
 	"open the page at localhost or an IP address, or set its name with --admin-url")
-
-// tooManyWrong is told to whoever tries tokens faster than they are answered.
-const tooManyWrong = "Too many wrong tokens at once."
 
 // guard lets requests pass that show the token, and those for the page, which asks
 // for a session itself.
@@ -184,14 +174,17 @@ func (s *server) guard(own foreign.Guard, pages map[string]handler, api http.Han
 			s.refuse(w, r, errForeignPage)
 			return
 		}
-		if s.shows(r) {
-			api.ServeHTTP(w, r)
-			return
-		}
-		if r.Header.Get("Authorization") != "" && !s.slow(r.Context()) {
-			h.Set("Retry-After", "1")
-			writeProblem(w, http.StatusTooManyRequests, "rate_limited", tooManyWrong)
-			return
+		if token, shown := bearerToken(r); shown {
+			wait, ok := s.gate.admits(r, token)
+			switch {
+			case ok:
+				api.ServeHTTP(w, r)
+				return
+			case wait > 0:
+				h.Set("Retry-After", wholeSeconds(wait))
+				writeProblem(w, http.StatusTooManyRequests, "rate_limited", tooManyWrong)
+				return
+			}
 		}
 		h.Set("WWW-Authenticate", "Bearer")
 		writeProblem(w, http.StatusUnauthorized, "unauthorized", "Send the admin token in the header Authorization: Bearer.")
@@ -199,36 +192,6 @@ func (s *server) guard(own foreign.Guard, pages map[string]handler, api http.Han
 }
 
 func route(r *http.Request) string { return r.Method + " " + r.URL.Path }
-
-// shows reports whether the request shows the token.
-func (s *server) shows(r *http.Request) bool {
-	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return s.isToken(strings.TrimLeft(text, " ")) && strings.EqualFold(scheme, "Bearer")
-}
-
-// isToken compares in constant time.
-func (s *server) isToken(text string) bool {
-	given := sha256.Sum256([]byte(text))
-	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1
-}
-
-// slow waits before a wrong token is answered, or returns false where too many
-// wait already.
-func (s *server) slow(ctx context.Context) bool {
-	select {
-	case s.slowed <- struct{}{}:
-	default:
-		return false
-	}
-	defer func() { <-s.slowed }()
-	timer := time.NewTimer(slowness)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return true
-}
 
 func (s *server) healthz(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})

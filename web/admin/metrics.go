@@ -48,6 +48,7 @@ var (
 	listErrorsDesc  = desc("blocklists_failing", "Block lists that could not be loaded the last time.")
 	deliveredDesc   = desc("alerts_delivered_total", "Alerts that were delivered.")
 	failedDesc      = desc("alert_attempts_failed_total", "Attempts to deliver an alert that failed.")
+	tokensDesc      = desc("admin_tokens_refused_total", "Admin tokens that were wrong, or were not compared because their peer had shown too many wrong ones.", "reason")
 	infoDesc        = desc("build_info", "The program.", "version")
 )
 
@@ -121,6 +122,8 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 	alerts := m.process.Alerts()
 	count(deliveredDesc, float64(alerts.Delivered))
 	count(failedDesc, float64(alerts.Failed))
+	count(tokensDesc, float64(m.gate.refused.Wrong.Load()), "wrong")
+	count(tokensDesc, float64(m.gate.refused.Throttled.Load()), "throttled")
 	gauge(infoDesc, 1, m.process.Version)
 }
 

@@ -123,11 +123,12 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	if !s.isToken(r.PostForm.Get("token")) {
-		if !s.slow(r.Context()) {
-			w.Header().Set("Retry-After", "1")
-			return s.showSignIn(w, http.StatusTooManyRequests, tooManyWrong)
-		}
+	switch wait, ok := s.gate.admits(r, r.PostForm.Get("token")); {
+	case ok:
+	case wait > 0:
+		w.Header().Set("Retry-After", wholeSeconds(wait))
+		return s.showSignIn(w, http.StatusTooManyRequests, tooManyWrong)
+	default:
 		return s.showSignIn(w, http.StatusForbidden, "That is not the token.")
 	}
 	s.sessions.end(r)

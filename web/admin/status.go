@@ -19,6 +19,7 @@ type Process struct {
 	Changes     func() quota.ThrottleStats // of changes to links
 	Blocklist   func() []Blocklist
 	Alerts      func() Alerts
+	Tokens      *TokensRefused // counts them here; nil where nobody else asks
 }
 
 // Connections is what became of the public listener's connections.

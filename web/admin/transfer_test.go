@@ -147,7 +147,7 @@ func TestStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service := shortener.New(shortener.Config{Store: memstore.New(), Now: time.Now})
-			h, err := New(Config{Service: service, Backup: row.write, Token: token, Log: slog.New(slog.DiscardHandler)})
+			h, err := New(Config{Service: service, Backup: row.write, Token: token, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
