@@ -426,6 +426,40 @@ func TestPanicInACall(t *testing.T) {
 	f.wantPaid(t, someone, 1, 0)
 }
 
+// TestLateResult lets a call take longer than its reservation lasts: what came of it
+// replaces what expiry has charged.
+func TestLateResult(t *testing.T) {
+	t.Parallel()
+	var f *checked
+	results := map[string]error{
+		"https://rejected.example/": &shortener.CheckError{Outcome: shortener.CheckRejected, Err: errors.New("odd")},
+		"https://safe.example/":     nil,
+	}
+	f = newChecked(t, checkedSetup{change: func(c *shortener.Checks) {
+		c.Reputation = judge(func(_ context.Context, destination string) (shortener.Verdict, error) {
+			f.pass(time.Hour)
+			if err := f.SettleExpired(context.Background()); err != nil {
+				t.Error(err)
+			}
+			f.wantPaid(t, someone, 1, 0)
+			return shortener.Verdict{}, results[destination]
+		})
+	}})
+	wantErr(t, f.make(someone, "https://rejected.example/"), shortener.ErrUnchecked)
+	f.wantPaid(t, someone, 0, 0)
+	wantErr(t, f.make(someone, "https://safe.example/"), nil)
+	f.wantPaid(t, someone, 1, 0)
+	list, err := f.Reservations(t.Context(), 10)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	for _, r := range list {
+		if r.Expired || r.UpdatedAt.Sub(r.CreatedAt) != time.Hour {
+			t.Errorf("%+v is kept", r)
+		}
+	}
+}
+
 // TestSettlesManyExpired settles more than one commit holds.
 func TestSettlesManyExpired(t *testing.T) {
 	t.Parallel()

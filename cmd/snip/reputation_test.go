@@ -71,6 +71,14 @@ func TestProcessChecks(t *testing.T) {
 			t.Errorf("the status has no %q:\n%s", text, out)
 		}
 	}
+	listed, err := command(t, p, nil, "reputation", "reservations")
+	if err != nil || strings.Count(listed, "  committed  ") != 2 || strings.Count(listed, "reputation-budget 500/500, reputation-calls 1/1") != 2 ||
+		strings.Contains(listed, "unknown") {
+		t.Errorf("reservations: %v\n%s", err, listed)
+	}
+	if listed, err := command(t, p, nil, "reputation", "reservations", "--limit=1", "--json"); err != nil || strings.Count(listed, `"created_at": "20`) != 1 {
+		t.Errorf("one of them: %v\n%s", err, listed)
+	}
 	for _, id := range []string{"/reputation-budget/100", "/reputation/"} { // the money, and what came of it
 		if err := p.awaitLine(id, func(line string) bool { return strings.Contains(line, `"alert"`) && strings.Contains(line, id) }); err != nil {
 			t.Error(err)
