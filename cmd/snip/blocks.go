@@ -29,7 +29,7 @@ type blockCommands struct {
 // auditCommand is the sub-command that prints what operators did.
 type auditCommand struct {
 	Limit  int    `default:"20" help:"How many lines at most, up to 1000."`
-	Before uint64 `help:"Begin before the line with this number."`
+	Before uint64 `placeholder:"NUMBER" help:"Begin before the line with this number."`
 	jsonFlag
 }
 

@@ -204,6 +204,7 @@ func parseCommandLine(args, environ []string, stdout io.Writer) (asked, error) {
 		groups,
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 120}),
 		kong.ValueFormatter(helpWithVariable),
+		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, namePlaceholder) }),
 	)
 	if err != nil {
 		return asked{}, fmt.Errorf("command line: %w", err)
@@ -251,6 +252,15 @@ func helpWithVariable(v *kong.Value) string {
 		return v.Help
 	}
 	return fmt.Sprintf("%s [%s]", v.Help, variableOf(v.Name))
+}
+
+// namePlaceholder calls the value of a flag by the flag's own name where it has no other:
+// kong shows its Go type, as in --name=STRING.
+func namePlaceholder(node kong.Visitable, next kong.Next) error {
+	if flag, ok := node.(*kong.Flag); ok && flag.PlaceHolder == "" && !flag.HasDefault {
+		flag.PlaceHolder = strings.ToUpper(flag.Name)
+	}
+	return next(nil)
 }
 
 func variableOf(flag string) string {

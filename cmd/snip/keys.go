@@ -15,7 +15,7 @@ import (
 type keyCommands struct {
 	Create struct {
 		Name  string `required:"" help:"What the key is called: 1 to 64 characters."`
-		Daily int64  `required:"" help:"Links that its holder may make per UTC day."`
+		Daily int64  `required:"" placeholder:"LINKS" help:"Links that its holder may make per UTC day."`
 		jsonFlag
 	} `cmd:"" help:"Make a key and print it, the only time."`
 	List struct {
@@ -23,7 +23,7 @@ type keyCommands struct {
 	} `cmd:"" help:"List the keys and what they have used today."`
 	Change struct {
 		Name  string `required:"" help:"The key's name."`
-		Daily int64  `required:"" help:"Links that its holder may make per UTC day from now on, today's included."`
+		Daily int64  `required:"" placeholder:"LINKS" help:"Links that its holder may make per UTC day from now on, today's included."`
 		jsonFlag
 	} `cmd:"" help:"Give a key another limit, at once."`
 	Revoke struct {

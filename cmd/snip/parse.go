@@ -158,6 +158,8 @@ func parsePublicURL(text string) (*url.URL, error) {
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, errors.New("an http or https URL with a host is needed, such as https://s.example")
+	case schemeTwice(u):
+		return nil, errSchemeTwice
 	case u.User != nil:
 		return nil, errors.New("a user name or password does not belong here")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
@@ -169,6 +171,15 @@ func parsePublicURL(text string) (*url.URL, error) {
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil
+}
+
+var errSchemeTwice = errors.New("the scheme is there twice; write it once, as in https://s.example")
+
+// schemeTwice reports whether what should be the host is another scheme, as in
+// https://https://s.example: to net/url that is a host with an empty port.
+func schemeTwice(u *url.URL) bool {
+	name, colon := strings.CutSuffix(strings.ToLower(u.Host), ":")
+	return strings.HasPrefix(u.Path, "//") && (colon || name == "http" || name == "https")
 }
 
 func validPort(text string) bool {
@@ -199,6 +210,9 @@ func parseContact(text string) (string, error) {
 		return text, nil
 	}
 	u, err := url.Parse(text)
+	if err == nil && schemeTwice(u) {
+		return "", errSchemeTwice
+	}
 	if err == nil && ((u.Scheme == "http" || u.Scheme == "https") && u.Host != "" || u.Scheme == "mailto" && u.Opaque != "") {
 		return text, nil
 	}

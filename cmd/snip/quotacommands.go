@@ -19,7 +19,7 @@ type quotaCommands struct {
 	} `cmd:"" help:"Show what is used at each level today, and which would refuse next."`
 	Override struct {
 		Target    string         `arg:"" help:"An address, a network such as 203.0.113.0/24, or 'key NAME'."`
-		Limit     *int64         `xor:"what" help:"Links per UTC day in place of the limit that holds for all."`
+		Limit     *int64         `xor:"what" placeholder:"LINKS" help:"Links per UTC day in place of the limit that holds for all."`
 		Unlimited bool           `xor:"what" help:"Any number; wider levels hold all the same."`
 		Block     bool           `xor:"what" help:"None at all."`
 		Remove    bool           `xor:"what,end" help:"The limit that holds for all, again."`

@@ -81,6 +81,9 @@ func parseReputationURL(text string) (*url.URL, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
 		return nil, errors.New("an http or https URL with a host and no user is needed, such as " + webrisk.DefaultURL)
 	}
+	if schemeTwice(u) {
+		return nil, errSchemeTwice
+	}
 	return u, nil
 }
 

@@ -127,5 +127,8 @@ func parseWebhook(text string) (*url.URL, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(text, " ") {
 		return nil, errors.New("an http or https URL with a host is needed")
 	}
+	if schemeTwice(u) {
+		return nil, errSchemeTwice
+	}
 	return u, nil
 }

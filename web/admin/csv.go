@@ -17,8 +17,12 @@ var csvHeader = []string{
 	"direct_redirect",
 }
 
-// newCSV begins a table as RFC 4180 has it.
+// newCSV begins a table as RFC 4180 has it, with a mark in front by which Excel knows
+// UTF-8.
 func newCSV(w io.Writer) (*csv.Writer, error) {
+	if _, err := io.WriteString(w, "\ufeff"); err != nil {
+		return nil, err
+	}
 	table := csv.NewWriter(w)
 	table.UseCRLF = true
 	return table, table.Write(csvHeader)
@@ -41,11 +45,9 @@ func csvRow(m shortener.Managed) []string {
 
 // safeCell returns text that no spreadsheet takes for a formula: an apostrophe goes
 // before what could begin one, as OWASP has it
-// (https://owasp.org/www-community/attacks/CSV_Injection). Where the comma is the
-// decimal sign, spreadsheets take the semicolon for the separator and would begin a
-// cell behind it, so that is written %3B.
+// (https://owasp.org/www-community/attacks/CSV_Injection). Nothing within a cell is
+// changed: an address must stay what it is.
 func safeCell(text string) string {
-	text = strings.ReplaceAll(text, ";", "%3B")
 	if strings.HasPrefix(text, "\n") || strings.IndexAny(text, "=+-@\t\r\x00＝＋－＠") == 0 {
 		return "'" + text
 	}

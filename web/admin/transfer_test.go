@@ -95,8 +95,8 @@ func TestSafeCells(t *testing.T) {
 		"＝1":                          "'＝1",
 		"＠x":                          "'＠x",
 		"'=1":                         "'=1",
-		"https://a.example/;=1+1":     "https://a.example/%3B=1+1",
-		";=cmd|' /C calc'!A0":         "%3B=cmd|' /C calc'!A0",
+		"https://a.example/;=1+1":     "https://a.example/;=1+1",
+		";=cmd|' /C calc'!A0":         ";=cmd|' /C calc'!A0",
 		"https://a.example/ü?x=\"y\"": "https://a.example/ü?x=\"y\"",
 	} {
 		if got := safeCell(text); got != want {
@@ -117,10 +117,13 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	table.Flush()
-	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out.String(), "\ufeff"))).ReadAll()
 	want := []string{
-		"everything", "https://example.org/\u2028<&>%3B=1+1?q=\"ü\"", "2026-11-29T12:00:00.000001Z", "9999-12-31T23:59:59.999999Z",
+		"everything", "https://example.org/\u2028<&>;=1+1?q=\"ü\"", "2026-11-29T12:00:00.000001Z", "9999-12-31T23:59:59.999999Z",
 		"5", "4", "true", "spam", "false", "1", "2", "3", "4", "5", "true",
+	}
+	if !strings.HasPrefix(out.String(), "\ufeffslug,url,") {
+		t.Errorf("the table begins with %.20q", out.String())
 	}
 	if err != nil || len(rows) != 2 || len(rows[0]) != len(want) || !slices.Equal(rows[1], want) || strings.Count(out.String(), "\r\n") != 2 {
 		t.Errorf("%q, %v, want %q", out.String(), err, want)
