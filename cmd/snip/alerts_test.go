@@ -240,14 +240,14 @@ func TestNoticesOfTheStoreAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	a := newAlerts(config{}, shortener.New(shortener.Config{Store: store, Now: time.Now}),
 		blocklist.NewFiles(blocklist.Config{Now: time.Now}), func() bool { return true }, slog.New(slog.NewTextHandler(&log, nil)))
-	for _, kind := range []string{shortener.KindBudget, shortener.KindOverrun} {
+	for _, kind := range []string{shortener.KindBudget, shortener.KindOverrun, shortener.KindLate} {
 		if err := store.Post(t.Context(), shortener.Notice{ID: "2026-11-29/" + kind + "/1", Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.deliver(t.Context())
 	a.deliver(t.Context())
-	for _, id := range []string{"2026-11-29/budget/1", "2026-11-29/overrun/1"} {
+	for _, id := range []string{"2026-11-29/budget/1", "2026-11-29/overrun/1", "2026-11-29/late-cost/1"} {
 		if n := strings.Count(log.String(), "id="+id); n != 1 {
 			t.Errorf("%s is logged %d times:\n%s", id, n, log.String())
 		}
