@@ -172,7 +172,7 @@ func managesItsLink(t *testing.T, chromium context.Context) {
 	v.wantFocus("#deleting button[value='']")
 	v.do(chromedp.KeyEvent(kb.Enter))
 	v.wantFocus("#delete")
-	v.wantVisit(short, 302, "https://example.org/changed")
+	v.wantVisit(short, 303, "https://example.org/changed")
 	v.do(chromedp.KeyEvent(kb.Enter))
 	v.wantFocus("#deleting button[value='']")
 	v.do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(kb.ModifierShift)))
