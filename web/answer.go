@@ -88,6 +88,14 @@ func writePage(w http.ResponseWriter, r *http.Request, c choice, status int, ren
 	return nil
 }
 
+// writePaced is writePage for a page that anybody may ask for. The page must not wait for
+// anything while it is rendered.
+func (s *server) writePaced(w http.ResponseWriter, r *http.Request, c choice, status int, render func(*bytes.Buffer) error) error {
+	return writePage(w, r, c, status, func(page *bytes.Buffer) error {
+		return s.pacer.do(r.Context(), func() error { return render(page) })
+	})
+}
+
 // refuse answers a request with the error that its handler returned. It is
 // echo's error handler.
 func (s *server) refuse(err error, c echo.Context) {
@@ -130,12 +138,16 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 		h.Set("WWW-Authenticate", p.authenticate)
 	}
 	c, format := s.languages.choose(r), negotiate(r.Header["Accept"])
+	var refused *refusedForm
+	if format == formatHTML && !errors.As(err, &refused) {
+		err := s.writePaced(w, r, c, p.status, func(page *bytes.Buffer) error { return s.pages.message(page, c, p) })
+		if !errors.Is(err, errBusy) {
+			return err
+		}
+		format = formatText // a line costs little
+	}
 	if format == formatHTML {
 		return writePage(w, r, c, p.status, func(page *bytes.Buffer) error {
-			var refused *refusedForm
-			if !errors.As(err, &refused) {
-				return s.pages.message(page, c, p)
-			}
 			v := formPage{Typed: refused.typed, Problem: p, Lines: refused.lines}
 			if refused.read {
 				v.Allowance = s.allowance(r.Context(), refused.who)
@@ -178,6 +190,8 @@ func (s *server) note(p *problem, err error, r *http.Request) {
 		s.faults.report("reputation", err)
 	case errors.Is(err, shortener.ErrUnavailable):
 		s.faults.report("store", err)
+	case errors.Is(err, errBusy):
+		s.faults.report("pages", err)
 	case errors.Is(err, errNoPlace):
 		s.faults.report("uploads", err)
 	default:

@@ -12,8 +12,9 @@ import (
 func (s *server) home(w http.ResponseWriter, r *http.Request) error {
 	c := s.languages.choose(r)
 	w.Header()[robotsTag] = nil // the form is the one page that may be found
-	return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
-		return s.pages.form(page, c, formPage{Allowance: s.allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))})
+	allowance := s.allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))
+	return s.writePaced(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
+		return s.pages.form(page, c, formPage{Allowance: allowance})
 	})
 }
 

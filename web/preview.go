@@ -68,15 +68,16 @@ func (s *server) writePreview(w http.ResponseWriter, r *http.Request, link short
 	if link.MaxVisits > 0 {
 		w.Header().Set(securityPolicy, visitCSP)
 	}
-	c := s.languages.choose(r)
-	return writePage(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
+	c, visits := s.languages.choose(r), ""
+	if link.MaxVisits == 0 {
+		if v, err := s.service.Visits(r.Context(), link.Slug); err == nil { // a page without them is better than none
+			visits = c.render(say("preview.visits", "Count", v.Total()))
+		}
+	}
+	return s.writePaced(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
 		v := previewOf(c.tongue, link, s.short+string(link.Slug))
 		v.Here, v.OneLanguage = here, here && link.ForwardQuery && r.URL.RawQuery != ""
-		if !v.Counted {
-			if visits, err := s.service.Visits(r.Context(), link.Slug); err == nil { // a page without them is better than none
-				v.Visits = c.render(say("preview.visits", "Count", visits.Total()))
-			}
-		}
+		v.Visits = visits
 		return s.pages.preview(page, c, v)
 	})
 }
@@ -171,17 +172,25 @@ type piece struct {
 	Code string // such as U+202E, or empty for text
 }
 
+// maxMarks bounds the characters of an address that are marked one by one: each costs a page
+// as much as some hundred of the others.
+const maxMarks = 100
+
 // pieces takes an address apart into what is read and what only changes how that
-// looks. Joined again the pieces are the same bytes.
+// looks. Joined again the pieces are the same bytes, up to the bound; from there on the rest is one
+// piece, in which such characters are percent-encoded, as a visit sends them.
 func pieces(address string) []piece {
 	var all []piece
-	start := 0
+	start, marks := 0, 0
 	for i, c := range address {
 		if !shortener.Invisible(c) {
 			continue
 		}
 		if start < i {
 			all = append(all, piece{Text: address[start:i]})
+		}
+		if marks++; marks > maxMarks {
+			return append(all, encodedPiece(address[i:]))
 		}
 		start = i + len(string(c))
 		all = append(all, piece{Text: string(c), Code: fmt.Sprintf("%U", c)})
@@ -190,6 +199,21 @@ func pieces(address string) []piece {
 		all = append(all, piece{Text: address[start:]})
 	}
 	return all
+}
+
+// encodedPiece is text whose characters that cannot be seen are percent-encoded; its mark is how many.
+func encodedPiece(text string) piece {
+	var b strings.Builder
+	count := 0
+	for _, c := range text {
+		if shortener.Invisible(c) {
+			count++
+			b.WriteString(url.PathEscape(string(c)))
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return piece{Text: b.String(), Code: fmt.Sprintf("U+… ×%d", count)}
 }
 
 // reportURL is the contact's address for a report of one link.

@@ -28,7 +28,7 @@ var hostileDestinations = map[string]string{
 	"direction":  "https://example.org/\u202egpj.exe\u202c/\u2069\u2067\u05d0\u05d1/\u2066x",
 	"invisible":  "https://example.org/a\u200bb\u00adc\ufeffd\u2028e\u3164f\ufe0fg\U000e0041h",
 	"entities":   "https://example.org/?a=1&amp;b=2&copy;&#60;%3Cscript%3E+%2B",
-	"long":       "https://example.org/" + strings.Repeat("<i>%2F\u202e", 741) + "x",
+	"long":       "https://example.org/" + strings.Repeat("<i>%2F\u202e", 100) + strings.Repeat("<i>%2F", 1200) + "x",
 	"unbreaking": "https://example.org/" + strings.Repeat("a", 8172),
 }
 

@@ -210,6 +210,10 @@ func (s *server) problemOf(err error) *problem {
 			p.retryAfter = max(paused.Until.Sub(s.now()), time.Second)
 		}
 		return p
+	case errors.Is(err, errBusy):
+		p := unavailable(say("problem.busy"))
+		p.retryAfter = busyPause
+		return p
 	case errors.Is(err, errNoPlace):
 		p := unavailable(say("problem.no_place", "Seconds", wholeSeconds(placePause), "Max", maxBody))
 		p.retryAfter = placePause

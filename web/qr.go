@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/maypok86/otter/v2"
 	qr "github.com/piglig/go-qr"
 )
 
@@ -32,6 +33,22 @@ type qrOptions struct {
 	level  qr.Ecc
 }
 
+// picturesBytes bounds the pictures that are kept: a thousand or two.
+const picturesBytes = 8 << 20
+
+// pictureKey is all that a picture depends on.
+type pictureKey struct {
+	slug, suffix string
+	qrOptions
+}
+
+func newPictures() (*otter.Cache[pictureKey, []byte], error) {
+	return otter.New(&otter.Options[pictureKey, []byte]{
+		MaximumWeight: picturesBytes,
+		Weigher:       func(key pictureKey, body []byte) uint32 { return uint32(256 + len(key.slug) + len(body)) },
+	})
+}
+
 // qrPicture is a short URL's QR code and how large it is to be shown.
 type qrPicture struct {
 	short  string
@@ -42,21 +59,17 @@ type qrPicture struct {
 
 // qrSVG answers with a picture that opens as a document too, and is inert there.
 func (s *server) qrSVG(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.qr(r, "/qr.svg")
+	body, err := s.qr(r, "/qr.svg")
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'")
-	write(w, r, http.StatusOK, "image/svg+xml", p.svg())
+	w.Header().Set(securityPolicy, "default-src 'none'")
+	write(w, r, http.StatusOK, "image/svg+xml", body)
 	return nil
 }
 
 func (s *server) qrPNG(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.qr(r, "/qr.png")
-	if err != nil {
-		return err
-	}
-	body, err := p.png()
+	body, err := s.qr(r, "/qr.png")
 	if err != nil {
 		return err
 	}
@@ -67,7 +80,7 @@ func (s *server) qrPNG(w http.ResponseWriter, r *http.Request) error {
 // qr returns the picture that a request asks for. It is no visit, and holds the
 // public URL whatever host the request names. No punctuation is left off the
 // slug: this address is made by programs, not torn out of a sentence.
-func (s *server) qr(r *http.Request, suffix string) (*qrPicture, error) {
+func (s *server) qr(r *http.Request, suffix string) (body []byte, err error) {
 	o, err := readQROptions(r.URL.RawQuery)
 	if err != nil {
 		return nil, err
@@ -76,7 +89,21 @@ func (s *server) qr(r *http.Request, suffix string) (*qrPicture, error) {
 	if _, _, err := lookUp(r.Context(), s.service.Look, slug); err != nil {
 		return nil, err
 	}
-	short := s.short + slug
+	key := pictureKey{slug, suffix, o}
+	err = s.pacer.do(r.Context(), func() (err error) {
+		var kept bool
+		if body, kept = s.pictures.GetIfPresent(key); kept {
+			return nil
+		}
+		if body, err = draw(s.short+slug, suffix, o); err == nil {
+			s.pictures.Set(key, body)
+		}
+		return err
+	})
+	return body, err
+}
+
+func draw(short, suffix string, o qrOptions) ([]byte, error) {
 	code, err := qr.EncodeText(short, o.level)
 	switch {
 	case errors.Is(err, qr.ErrDataTooLong) && o.level != qr.Low:
@@ -84,7 +111,11 @@ func (s *server) qr(r *http.Request, suffix string) (*qrPicture, error) {
 	case err != nil:
 		return nil, fmt.Errorf("QR code: %w", err)
 	}
-	return &qrPicture{short: short, code: code, size: o.size, margin: o.margin}, nil
+	p := &qrPicture{short: short, code: code, size: o.size, margin: o.margin}
+	if suffix == "/qr.svg" {
+		return p.svg(), nil
+	}
+	return p.png()
 }
 
 // readQROptions reads a query. It is strict, so that nobody prints a picture that
@@ -193,6 +224,6 @@ func (p *qrPicture) png() ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	err := png.Encode(&b, picture)
+	err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, picture) // of two colours it writes one bit a pixel
 	return b.Bytes(), err
 }

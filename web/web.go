@@ -20,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/maypok86/otter/v2"
+
 	"snip/quota"
 	"snip/shortener"
 	"snip/web/foreign"
@@ -73,6 +75,8 @@ type server struct {
 	corsOrigins []string      // whose pages may use the API
 	faults      *faultLog
 	agents      *agents
+	pacer       *pacer // of pages and pictures
+	pictures    *otter.Cache[pictureKey, []byte]
 	places      places
 	allow       map[string]string // the Allow header of each route
 }
@@ -114,6 +118,10 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	pictures, err := newPictures()
+	if err != nil {
+		return nil, err
+	}
 	agents, err := newAgents()
 	if err != nil {
 		return nil, err
@@ -152,6 +160,8 @@ func New(c Config) (http.Handler, error) {
 		corsOrigins: listed,
 		faults:      newFaultLog(c.Log, c.Now),
 		agents:      agents,
+		pacer:       newPacer(),
+		pictures:    pictures,
 	}
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.cors(s.router()))), nil
 }
