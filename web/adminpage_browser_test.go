@@ -241,7 +241,7 @@ func (v *tab) operates(d desk) {
 	d.wantDown("one", false)
 	d.wantDown("two", true)
 	d.wantDown("six", false)
-	v.wantIn("#audit", "disable two (abuse): a note")
+	v.wantIn("#audit", "disable two [1 link] (abuse): a note")
 	v.press(`#newest button[value="two"][formaction="/do/enable"]`)
 	d.wantDown("two", false)
 
