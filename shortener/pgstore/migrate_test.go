@@ -156,7 +156,9 @@ func TestMigrateFromTheFirst(t *testing.T) {
 	if err := errors.Join(actErr, reserveErr, s.Close()); err != nil {
 		t.Fatal(err)
 	}
+	// All that later versions have added.
 	run(t, url, `ALTER TABLE audit DROP COLUMN links;
+		ALTER TABLE links DROP COLUMN direct_redirect;
 		ALTER TABLE quota_reservations DROP COLUMN created_at, DROP COLUMN updated_at, DROP COLUMN expired;
 		UPDATE snip_version SET version = 1`)
 	s = openClosing(t, url)
