@@ -99,7 +99,7 @@ profile: ## Take anew what make build tells the compiler of the program
 image: ## Build the container image snip:latest
 	docker build --build-arg VERSION="$(VERSION)" -t snip:latest .
 
-docker: ## Run the image and both profiles of docker-compose.yml on a Docker engine, some ten minutes
+docker: ## Run the image and both profiles of docker-compose.yml on a Docker engine, some minutes
 	go test -count=1 -timeout 40m -v -run '^TestDocker$$' ./cmd/snip -docker
 
 clean: ## Remove what was built; data files stay

@@ -21,7 +21,7 @@ import (
 var dockerWanted = flag.Bool("docker", false, "run the image and both profiles of compose on a Docker engine")
 
 // dockerTime bounds a command of Docker's, such as a build.
-const dockerTime = 5 * time.Minute
+const dockerTime = 10 * time.Minute
 
 // TestDocker builds the image and runs both profiles of docker-compose.yml on a Docker
 // engine. Only published ports and the name of the image are other ones.
