@@ -70,7 +70,11 @@ func limits() []mutant {
 		{fault: "a mapped address is another client", file: client, test: "TestClientOf",
 			from: "addr.Unmap().WithZone", to: "addr.WithZone"},
 		{fault: "all clients behind NAT64 are one", file: client, test: "TestClientOf",
-			from: "if nat64.Contains(addr) {", to: "if false {"},
+			from: "\t\taddr = EmbeddedIPv4(addr)\n", to: ""},
+		{fault: "a client has another allowance through 6to4", file: "quota/embedded.go", test: "TestClientOf",
+			from: "\t{netip.MustParsePrefix(\"2002::/16\"), 2, false},        // 6to4, RFC 3056\n", to: ""},
+		{fault: "a network's own NAT64 prefix is not read around its reserved byte", file: "quota/embedded.go", test: "TestNAT64",
+			from: "i != reservedByte && ", to: ""},
 
 		{fault: "a day is the clock's local day", file: window, test: "TestDayOf",
 			from: "y, m, d := t.UTC().Date()", to: "y, m, d := t.Date()"},

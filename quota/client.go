@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // How much of an address names a client and a network. An IPv6 host picks its
@@ -17,9 +18,13 @@ const (
 	networkBits4, networkBits6 = 24, 48
 )
 
-// nat64 is the well-known prefix of RFC 6052, whose last 32 bits are the IPv4
-// address of the real caller.
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// nobodies are ranges from which no packet comes that could be answered.
+var nobodies = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),   // this host, RFC 1122
+	netip.MustParsePrefix("224.0.0.0/4"), // multicast, RFC 5771
+	netip.MustParsePrefix("240.0.0.0/4"), // reserved, and broadcast
+	netip.MustParsePrefix("ff00::/8"),    // multicast, RFC 4291
+}
 
 // Key is what an operator has granted: whoever holds it is a client of its own,
 // with a limit of its own, wherever it calls from.
@@ -56,15 +61,20 @@ type Client struct {
 // ClientOfKey returns the client that holds a key.
 func ClientOfKey(k Key) Client { return Client{key: k} }
 
-// ClientOf returns the client behind an address: IPv4-mapped and NAT64 forms
-// are read as their IPv4 address, a zone is dropped, the rest is masked.
+// ClientOf returns the client behind an address: an IPv6 address that stands for an
+// IPv4 address is read as that, see [EmbeddedIPv4], a zone is dropped, the rest is
+// masked.
 func ClientOf(addr netip.Addr) Client {
-	addr = addr.Unmap().WithZone("")
-	if nat64.Contains(addr) {
-		b := addr.As16()
-		addr = netip.AddrFrom4([4]byte(b[12:]))
+	if addr = addr.Unmap().WithZone(""); !addr.IsLoopback() {
+		addr = EmbeddedIPv4(addr)
 	}
 	return Client{prefix: mask(addr, clientBits4, clientBits6)}
+}
+
+// Nobody reports whether the client's address is one from which nothing comes:
+// unspecified, multicast, reserved or broadcast.
+func (c Client) Nobody() bool {
+	return slices.ContainsFunc(nobodies, func(p netip.Prefix) bool { return p.Contains(c.prefix.Addr()) })
 }
 
 // Key returns the client's key; the zero Key is none.

@@ -34,7 +34,13 @@ func TestClientOf(t *testing.T) {
 		{"NAT64 with a zone", "64:ff9b::1.2.3.4%eth0", "1.2.3.4/32", "1.2.3.0/24"},
 		{"beyond the NAT64 prefix", "64:ff9b:0:0:0:1::1", "64:ff9b::/64", "64:ff9b::/48"},
 		{"the local NAT64 prefix is a network's own", "64:ff9b:1::1.2.3.4", "64:ff9b:1::/64", "64:ff9b:1::/48"},
-		{"IPv4-compatible is plain IPv6", "::1.2.3.4", "::/64", "::/48"},
+		{"IPv4-compatible", "::1.2.3.4", "1.2.3.4/32", "1.2.3.0/24"},
+		{"translated", "::ffff:0:1.2.3.4", "1.2.3.4/32", "1.2.3.0/24"},
+		{"6to4", "2002:102:304::1", "1.2.3.4/32", "1.2.3.0/24"},
+		{"6to4, another of its networks", "2002:102:304:77::9%eth0", "1.2.3.4/32", "1.2.3.0/24"},
+		{"Teredo", "2001:0:5e0b:be01:0:1:fefd:fcfb", "1.2.3.4/32", "1.2.3.0/24"},
+		{"beyond Teredo", "2001:1::fefd:fcfb", "2001:1::/64", "2001:1::/48"},
+		{"loopback", "::1", "::/64", "::/48"},
 		{"IPv6", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64", "2001:db8:1::/48"},
 		{"IPv6 in capitals, written out", "2001:DB8:0001:0002::1", "2001:db8:1:2::/64", "2001:db8:1::/48"},
 		{"a zone", "fe80::1%eth0", "fe80::/64", "fe80::/48"},
@@ -50,6 +56,81 @@ func TestClientOf(t *testing.T) {
 			t.Errorf("%s: %s prints as another does but is not equal to it", row.name, row.addr)
 		}
 		byText[row.client] = c
+	}
+}
+
+// Addresses from which nothing comes are nobody's, in every form.
+func TestNobody(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{
+		"0.0.0.0", "0.1.2.3", "::", "::0.0.0.7", "::ffff:0.0.0.0", "64:ff9b::", "2002::1", "2001:0:5e0b:be01:0:1:ffff:ffff",
+		"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "::ffff:255.255.255.255", "2002:e000:1::1", "ff02::1", "ff0e::1%eth0",
+	} {
+		if !client(t, addr).Nobody() {
+			t.Errorf("%s is somebody: %s", addr, client(t, addr))
+		}
+		if scope, err := quota.NAT64(nil).ParseScope(addr); err == nil || !strings.Contains(err.Error(), "no client's") {
+			t.Errorf("an operator may name %s: %v, %v", addr, scope, err)
+		}
+	}
+	for _, addr := range []string{"1.0.0.0", "127.0.0.1", "::1", "223.255.255.255", "10.0.0.1", "169.254.1.1", "fe80::1", "fc00::1", "2001:db8::1"} {
+		if client(t, addr).Nobody() {
+			t.Errorf("%s is nobody", addr)
+		}
+	}
+	if (quota.Client{}).Nobody() || quota.ClientOfKey(quota.Key{ID: 1, Limit: 1}).Nobody() {
+		t.Error("a client without an address is judged by one")
+	}
+}
+
+// The prefixes and addresses of RFC 6052, section 2.4.
+func TestNAT64(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ prefix, addr string }{
+		{"2001:db8::/32", "2001:db8:c000:221::"},
+		{"2001:db8:100::/40", "2001:db8:1c0:2:21::"},
+		{"2001:db8:122::/48", "2001:db8:122:c000:2:2100::"},
+		{"2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"},
+		{"2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"},
+		{"2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"},
+	} {
+		n := quota.NAT64{netip.MustParsePrefix(row.prefix)}
+		if err := n.Validate(); err != nil {
+			t.Errorf("%s: %v", row.prefix, err)
+		}
+		addr := netip.MustParseAddr(row.addr)
+		if got := n.ClientOf(addr); got != client(t, "192.0.2.33") {
+			t.Errorf("%s of %s is %s", row.addr, row.prefix, got)
+		}
+		if scope, err := n.ParseScope(row.addr); err != nil || scope.Prefix.String() != "192.0.2.33/32" {
+			t.Errorf("an operator names %s: %v, %v", row.addr, scope, err)
+		}
+		if got := n.ClientOf(netip.MustParseAddr("2001:db9::1")); got != client(t, "2001:db9::1") {
+			t.Errorf("an address beyond %s is %s", row.prefix, got)
+		}
+		if got := quota.NAT64(nil).ClientOf(addr); got != client(t, row.addr) {
+			t.Errorf("without %s, %s is %s", row.prefix, row.addr, got)
+		}
+	}
+	for _, row := range []struct{ prefixes, says string }{
+		{"2001:db8::/33", "must be an IPv6 prefix of 32"},
+		{"2001:db8::/128", "must be an IPv6 prefix of 32"},
+		{"::/0", "must be an IPv6 prefix of 32"},
+		{"192.0.2.0/24", "must be an IPv6 prefix of 32"},
+		{"10.0.0.0/32", "must be an IPv6 prefix of 32"},
+		{"::ffff:10.0.0.0/96", "must be an IPv6 prefix of 32"},
+		{"2001:db8::1/96", "2001:db8::/96 is meant"},
+		{"2001:db8:0:0:ff00::/96", "zeros in its bits 64 to 71"},
+		{"2001:db8::/32 2001:db8:1::/96", "overlaps"},
+		{"2001:db8::/96 2001:db8::/96", "overlaps"},
+	} {
+		var n quota.NAT64
+		for text := range strings.FieldsSeq(row.prefixes) {
+			n = append(n, netip.MustParsePrefix(text))
+		}
+		if err := n.Validate(); err == nil || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %v, want %q", row.prefixes, err, row.says)
+		}
 	}
 }
 

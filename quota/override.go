@@ -30,9 +30,13 @@ type Scope struct {
 // ParseScope reads an address, or a prefix of the size of a client or a network.
 // What stands for more or less than one of them is refused: nothing is counted by
 // it.
-func ParseScope(text string) (Scope, error) {
+func (n NAT64) ParseScope(text string) (Scope, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
-		return Scope{Prefix: ClientOf(addr).prefix}, nil
+		client := n.ClientOf(addr)
+		if client.Nobody() {
+			return Scope{}, errNobody(text)
+		}
+		return Scope{Prefix: client.prefix}, nil
 	}
 	p, err := netip.ParsePrefix(text)
 	switch {
@@ -41,12 +45,19 @@ func ParseScope(text string) (Scope, error) {
 	case p != p.Masked():
 		return Scope{}, fmt.Errorf("%q has bits beyond its length; %s or %s is meant", text, p.Masked(), p.Addr())
 	}
-	client := ClientOf(p.Addr())
-	if p != client.prefix && p != client.Network() {
+	client := n.ClientOf(p.Addr())
+	switch {
+	case p != client.prefix && p != client.Network():
 		return Scope{}, fmt.Errorf("%q is neither a client (an IPv4 address, an IPv6 /%d) nor a network (an IPv4 /%d, an IPv6 /%d)",
 			text, clientBits6, networkBits4, networkBits6)
+	case client.Nobody():
+		return Scope{}, errNobody(text)
 	}
 	return Scope{Prefix: p}, nil
+}
+
+func errNobody(text string) error {
+	return fmt.Errorf("%q is no client's: it is unspecified, multicast, reserved or broadcast", text)
 }
 
 // Overrides are the overrides by what they are about. They must not change once

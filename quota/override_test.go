@@ -27,10 +27,13 @@ func TestParseScope(t *testing.T) {
 		{"2001:db8:1:2::/128", "", "neither a client"},
 		{"::ffff:203.0.113.0/120", "", "neither a client"},
 		{"0.0.0.0/0", "", "neither a client"},
+		{"2002:cb00:7109::1", "203.0.113.9/32", ""},
+		{"2002:cb00:7109::/48", "", "neither a client"},
+		{"224.0.0.0/24", "", "no client's"},
 		{"everybody", "", "neither an address"},
 		{"", "", "neither an address"},
 	} {
-		got, err := quota.ParseScope(row.text)
+		got, err := quota.NAT64(nil).ParseScope(row.text)
 		if row.says != "" {
 			if err == nil || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("%q: %v, %v, want %q", row.text, got, err, row.says)
@@ -51,7 +54,7 @@ func TestOverrides(t *testing.T) {
 	set := func(limit int64, until time.Time, texts ...string) quota.Overrides {
 		o := quota.Overrides{}
 		for _, text := range texts {
-			scope, err := quota.ParseScope(text)
+			scope, err := quota.NAT64(nil).ParseScope(text)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func ipv4(n int) Client {
 
 // ipv6 returns a client of the n-th /48.
 func ipv6(network, subnet int) Client {
-	b := binary.BigEndian.AppendUint32([]byte{0x20, 0x01}, uint32(network))
+	b := binary.BigEndian.AppendUint32([]byte{0x26, 0x20}, uint32(network))
 	b = binary.BigEndian.AppendUint16(b, uint16(subnet))
 	return ClientOf(netip.AddrFrom16([16]byte(append(b, make([]byte, 8)...))))
 }

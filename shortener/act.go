@@ -88,7 +88,7 @@ func (s *Service) loadOperatorSet(ctx context.Context) error {
 		byName[key.Name] = key.ID
 	}
 	for _, o := range overrides {
-		scope, err := parseTarget(o.Target, byName)
+		scope, err := storedTarget(o.Target, byName)
 		if errors.Is(err, ErrNoEntry) {
 			continue // its key was revoked
 		}

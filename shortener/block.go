@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"snip/quota"
 )
 
 // Blocklist says which hosts links may not lead to. It is asked at every redirect.
@@ -129,7 +131,7 @@ func (s *Service) blocks(host string) bool {
 // canonicalHost reads a host as an operator types it.
 func canonicalHost(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil { // an IPv6 address without brackets
-		return carried(addr).String(), nil
+		return quota.EmbeddedIPv4(addr).String(), nil
 	}
 	host, err := CanonicalHost(strings.TrimPrefix(strings.TrimPrefix(text, "*"), "."))
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"snip/quota"
 )
 
 // host is where a destination leads, as a browser understands it.
@@ -113,7 +115,7 @@ func (h host) plausible(typed string) bool {
 // canonical returns the one spelling that stands for all of a host's.
 func (h host) canonical() string {
 	if h.addr.IsValid() {
-		return carried(h.addr).String()
+		return quota.EmbeddedIPv4(h.addr).String()
 	}
 	return strings.TrimRight(h.ascii, ".")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -131,7 +132,7 @@ func (s *Service) canonicalTarget(ctx context.Context, text string) (string, err
 	for _, key := range keys {
 		byName[key.Name] = key.ID
 	}
-	scope, err := parseTarget(text, byName)
+	scope, err := parseTarget(text, byName, s.nat64)
 	switch {
 	case errors.Is(err, ErrNoEntry):
 		return "", err
@@ -144,7 +145,16 @@ func (s *Service) canonicalTarget(ctx context.Context, text string) (string, err
 }
 
 // parseTarget reads an address, a network, or "key" and a key's name.
-func parseTarget(text string, keys map[string]quota.KeyID) (quota.Scope, error) {
+func parseTarget(text string, keys map[string]quota.KeyID, nat64 quota.NAT64) (quota.Scope, error) {
+	if strings.HasPrefix(text, keyTarget) {
+		return storedTarget(text, keys)
+	}
+	return nat64.ParseScope(text)
+}
+
+// storedTarget reads a target in its one spelling. It does not judge a prefix again:
+// what stands for a client may have changed since, and then nobody is limited by it.
+func storedTarget(text string, keys map[string]quota.KeyID) (quota.Scope, error) {
 	if name, ok := strings.CutPrefix(text, keyTarget); ok {
 		id := keys[name]
 		if id == 0 {
@@ -152,5 +162,6 @@ func parseTarget(text string, keys map[string]quota.KeyID) (quota.Scope, error) 
 		}
 		return quota.Scope{Key: id}, nil
 	}
-	return quota.ParseScope(text)
+	p, err := netip.ParsePrefix(text)
+	return quota.Scope{Prefix: p}, err
 }

@@ -73,7 +73,7 @@ func (s *Service) clientOf(ctx context.Context, target string) (who quota.Client
 		}
 		return quota.Client{}, false, fmt.Errorf("key %q %w", name, ErrNoEntry)
 	}
-	scope, err := quota.ParseScope(target)
+	scope, err := s.nat64.ParseScope(target)
 	if err != nil {
 		return quota.Client{}, false, fmt.Errorf("%w: %w", ErrInvalidOverride, err)
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	Reserved     []string         // slugs that name something else, in any case
 	Words        []string         // more slugs that nobody may choose, besides login, admin and the like; so are their look-alikes
 	Checks       *Checks          // of new destinations, with sound numbers; nil is none
+	NAT64        quota.NAT64      // by which operators may name clients; with sound prefixes
 	Now          func() time.Time // the wall clock
 }
 
@@ -29,6 +30,7 @@ type Config struct {
 type Service struct {
 	store        Store
 	policy       quota.Policy
+	nat64        quota.NAT64
 	destinations Destinations
 	blocklist    Blocklist
 	slugs        slugRules
@@ -52,6 +54,7 @@ func New(c Config) *Service {
 	s := &Service{
 		store:        c.Store,
 		policy:       c.Policy,
+		nat64:        c.NAT64,
 		destinations: c.Destinations,
 		blocklist:    c.Blocklist,
 		slugs:        newSlugRules(c.Reserved, c.Words),

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"snip/quota"
 )
 
 // special is an entry of the IANA special-purpose address registries, or a range that
@@ -20,7 +22,7 @@ func global(prefix string) special { return special{netip.MustParsePrefix(prefix
 // everybody, with the parts of them that do: the entries "Globally Reachable: False" of
 // https://www.iana.org/assignments/iana-ipv4-special-registry and
 // https://www.iana.org/assignments/iana-ipv6-special-registry as of October 2025, and
-// those that stand for an IPv4 address, see carriers. Anycast addresses of services in
+// those that stand for an IPv4 address, see [quota.EmbeddedIPv4]. Anycast addresses of services in
 // the reader's own network are local although the registries call them reachable.
 // Multicast and site-local addresses have registries of their own.
 var specials = []special{
@@ -59,7 +61,7 @@ var specials = []special{
 
 // isLocal reports whether the smallest range that holds the address is local.
 func isLocal(addr netip.Addr) bool {
-	addr = carried(addr)
+	addr = quota.EmbeddedIPv4(addr)
 	found := special{global: true}
 	for _, s := range specials {
 		if s.prefix.Contains(addr) && (!found.prefix.IsValid() || s.prefix.Bits() > found.prefix.Bits()) {
@@ -67,42 +69,6 @@ func isLocal(addr netip.Addr) bool {
 		}
 	}
 	return !found.global
-}
-
-// carriers are the IPv6 ranges that stand for an IPv4 address, and where it is. The
-// first holds :: and ::1 as well, which so become addresses in 0.0.0.0/8. Addresses
-// mapped to IPv6 are unmapped before. Those of ISATAP (RFC 5214) are not among them:
-// they have a prefix of their own, which decides where they lead.
-var carriers = []struct {
-	prefix   netip.Prefix
-	at       int  // its first byte
-	inverted bool // whether each of its bits is
-}{
-	{netip.MustParsePrefix("::/96"), 12, false},           // IPv4-compatible, RFC 4291
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12, false}, // translated, RFC 2765
-	{netip.MustParsePrefix("64:ff9b::/96"), 12, false},    // NAT64, RFC 6052
-	{netip.MustParsePrefix("2001::/32"), 12, true},        // Teredo, RFC 4380
-	{netip.MustParsePrefix("2002::/16"), 2, false},        // 6to4, RFC 3056
-}
-
-// carried returns the IPv4 address that an IPv6 address stands for, or the
-// address itself.
-func carried(addr netip.Addr) netip.Addr {
-	addr = addr.Unmap()
-	for _, c := range carriers {
-		if !c.prefix.Contains(addr) {
-			continue
-		}
-		all := addr.As16()
-		v4 := [4]byte(all[c.at:])
-		if c.inverted {
-			for i := range v4 {
-				v4[i] = ^v4[i]
-			}
-		}
-		return netip.AddrFrom4(v4)
-	}
-	return addr
 }
 
 // localNames are names, with all below them, that each network or machine resolves for

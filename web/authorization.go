@@ -30,11 +30,15 @@ func (s *server) payer(r *http.Request) (quota.Client, error) {
 	}
 	caller := s.clients.find(r)
 	s.proxies.observe(caller, r)
-	return quota.ClientOf(caller.addr), nil
+	if caller.fault != nil {
+		return quota.Client{}, caller.fault
+	}
+	return caller.client, nil
 }
 
-// holder returns who wants to manage a link.
-func (s *server) holder(r *http.Request) (shortener.Holder, error) {
+// holder returns who wants to read or to manage a link. Reading costs no client
+// anything, so that it may have none.
+func (s *server) holder(r *http.Request, reading bool) (shortener.Holder, error) {
 	text, shown := bearer(r)
 	if !shown || text == "" {
 		return shortener.Holder{}, unauthorized(say("problem.token"))
@@ -43,7 +47,11 @@ func (s *server) holder(r *http.Request) (shortener.Holder, error) {
 		key, err := s.key(r)
 		return shortener.Holder{Key: key.ID, Client: key.Client()}, err
 	}
-	return shortener.Holder{Token: text, Client: quota.ClientOf(s.clients.find(r).addr)}, nil
+	caller := s.clients.find(r)
+	if caller.fault != nil && !reading {
+		return shortener.Holder{}, caller.fault
+	}
+	return shortener.Holder{Token: text, Client: caller.client}, nil
 }
 
 // key returns the key that the request must show.

@@ -12,7 +12,10 @@ import (
 func (s *server) home(w http.ResponseWriter, r *http.Request) error {
 	c := s.languages.choose(r)
 	w.Header()[robotsTag] = nil // the form is the one page that may be found
-	allowance := s.allowance(r.Context(), quota.ClientOf(s.clients.find(r).addr))
+	var allowance *allowanceView
+	if caller := s.clients.find(r); caller.fault == nil {
+		allowance = s.allowance(r.Context(), caller.client)
+	}
 	return s.writePaced(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
 		return s.pages.form(page, c, formPage{Allowance: allowance})
 	})

@@ -73,7 +73,7 @@ func (s *server) manage(w http.ResponseWriter, r *http.Request) error {
 	if s.foreign.Refuses(r) {
 		return s.foreignPage()
 	}
-	holder, err := s.holder(r)
+	holder, err := s.holder(r, reading)
 	if err != nil {
 		return err
 	}

@@ -8,14 +8,15 @@ import (
 	"sync"
 )
 
-// proxyWatch warns, once each, of the two ways to set the trusted proxies up
-// wrongly. Both are safe and painful: all visitors share one allowance.
+// proxyWatch warns, once each, of the ways to set the trusted proxies up wrongly. All
+// are safe and painful: visitors share one allowance, or are refused.
 type proxyWatch struct {
 	log     *slog.Logger
 	headers []string
 
 	mu         sync.Mutex
 	unlisted   bool // warned of a proxy that is not listed
+	unsent     bool // warned of a listed proxy that sends no header
 	unreadable bool // warned of a listed proxy without a readable header
 	suspect    netip.Addr
 	seen       int // creation requests in this round
@@ -41,9 +42,14 @@ func newProxyWatch(log *slog.Logger, header string) *proxyWatch {
 func (p *proxyWatch) observe(c caller, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.listed && !c.resolved && !p.unreadable {
+	switch {
+	case c.listed && !c.sent && !p.unsent:
+		p.unsent = true
+		p.log.Warn("a trusted proxy sent no header with its client's address, so its clients share one allowance: set --client-ip-header to the header that it sends",
+			"proxy", c.peer, "header", p.headers[0])
+	case c.sent && c.fault != nil && !p.unreadable:
 		p.unreadable = true
-		p.log.Warn("a trusted proxy sent no client address that could be read, so its clients share one allowance: set --client-ip-header to the header that it sends",
+		p.log.Warn("a trusted proxy sent a header that names no client, so its client was refused: set --client-ip-header to the header that it sends",
 			"proxy", c.peer, "header", p.headers[0])
 	}
 	if p.unlisted {

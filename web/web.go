@@ -37,9 +37,10 @@ type Config struct {
 	PublicURL      *url.URL        // what short links start with; its path is the prefix that is served too
 	Contact        string          // an e-mail address or a URL; empty leaves it out
 	TrustedProxies []netip.Prefix
-	CORSOrigins    []string // whose pages may use the API, as [ParseOrigin] reads them; none turns CORS off
-	ClientIPHeader string   // X-Forwarded-For when empty
-	RedirectStatus int      // 301, 302, 307 or 308; 302 when zero
+	NAT64          quota.NAT64 // with sound prefixes
+	CORSOrigins    []string    // whose pages may use the API, as [ParseOrigin] reads them; none turns CORS off
+	ClientIPHeader string      // X-Forwarded-For when empty
+	RedirectStatus int         // 301, 302, 307 or 308; 302 when zero
 	Log            *slog.Logger
 	Now            func() time.Time
 }
@@ -150,7 +151,7 @@ func New(c Config) (http.Handler, error) {
 		languages:      languages,
 		pages:          pages,
 		assets:         assets,
-		clients:        newClientFinder(c.TrustedProxies, c.ClientIPHeader),
+		clients:        newClientFinder(c),
 		proxies:        newProxyWatch(c.Log, c.ClientIPHeader),
 		foreign: foreign.Guard{
 			Origins:  append([]string{own}, listed...),

@@ -121,7 +121,7 @@ func serveForBenchmark(b *testing.B, policy quota.Policy, throttle quota.Throttl
 	if err != nil {
 		b.Fatal(err)
 	}
-	server, watch := newServer(handler, log), newConnWatch(listener, connBoundsFor(descriptors(), 0, false), nil)
+	server, watch := newServer(handler, log), newConnWatch(listener, connBoundsFor(descriptors(), 0, false), nil, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	go watch.run(ctx)
 	go server.Serve(watch)

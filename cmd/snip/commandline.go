@@ -78,6 +78,7 @@ type commandLine struct {
 	Redirect   string   `group:"web" name:"redirect-status" default:"302" help:"Status of a redirect: 301, 302, 307 or 308. Browsers keep 301 and 308 for good."`
 	Private    switched `group:"web" name:"allow-private-destinations" help:"Allow links to private and other special addresses, localhost, and names of private networks."`
 	Proxies    string   `group:"web" name:"trusted-proxies" placeholder:"NETWORKS" help:"Reverse proxies whose word on the client's address counts: addresses or CIDR networks, separated by commas."`
+	NAT64      string   `group:"web" name:"nat64-prefixes" placeholder:"PREFIXES" help:"IPv6 prefixes by which the network translates IPv4 clients (RFC 6052), separated by commas, next to 64:ff9b::/96."`
 	ProxyField string   `group:"web" name:"client-ip-header" default:"X-Forwarded-For" help:"Header in which those proxies list the addresses they were called from."`
 	CORS       string   `group:"web" name:"cors-origins" placeholder:"ORIGINS" help:"Sites whose pages may use the API, such as https://app.example, separated by commas. Without it none may."`
 

@@ -30,6 +30,7 @@ type config struct {
 	publicURL  *url.URL // without a trailing slash
 	contact    string
 	proxies    []netip.Prefix
+	nat64      quota.NAT64
 	header     string   // in canonical form
 	origins    []string // of the sites whose pages may use the API, as browsers send them
 	throttle   quota.ThrottleConfig
@@ -69,6 +70,7 @@ func readConfig(given settings) (config, error) {
 		publicURL:  read(&r, "public-url", parsePublicURL),
 		contact:    read(&r, "contact", parseContact),
 		proxies:    read(&r, "trusted-proxies", parsePrefixes),
+		nat64:      read(&r, "nat64-prefixes", parseNAT64),
 		header:     read(&r, "client-ip-header", parseHeaderName),
 		origins:    read(&r, "cors-origins", parseOrigins),
 		redirect:   read(&r, "redirect-status", parseRedirectStatus),

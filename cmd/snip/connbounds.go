@@ -77,12 +77,13 @@ type closable struct {
 
 // newConnWatch returns a watch whose bounds for clients and networks do not hold for
 // peers that are exempt.
-func newConnWatch(l net.Listener, bounds connBounds, exempt []netip.Prefix) *connWatch {
+func newConnWatch(l net.Listener, bounds connBounds, exempt []netip.Prefix, nat64 quota.NAT64) *connWatch {
 	return &connWatch{
 		Listener: l,
 		conns:    make(map[*watchedConn]struct{}),
 		bounds:   bounds,
 		exempt:   exempt,
+		nat64:    nat64,
 		service:  &connGroup{bound: "service", most: bounds.service, vain: -1},
 		groups:   make(map[groupKey]*connGroup),
 		closed:   make(map[string]int64),
@@ -154,7 +155,7 @@ func (w *connWatch) groupsOf(peer net.Addr) []*connGroup {
 	if slices.ContainsFunc(w.exempt, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return []*connGroup{w.service}
 	}
-	client := quota.ClientOf(addr)
+	client := w.nat64.ClientOf(addr)
 	group := func(key groupKey, bound string, most int) *connGroup {
 		if g := w.groups[key]; g != nil {
 			return g

@@ -256,7 +256,7 @@ func TestRequestsUnderWayAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := newConnWatch(l, connBounds{service: 3, network: 3, client: 3}, nil)
+	watch := newConnWatch(l, connBounds{service: 3, network: 3, client: 3}, nil, nil)
 	begun, finish := make(chan struct{}, 10), make(chan struct{})
 	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun <- struct{}{}
@@ -302,7 +302,7 @@ func TestUnreadAnswersMakeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := newConnWatch(l, connBounds{service: 2, network: 2, client: 2}, nil)
+	watch := newConnWatch(l, connBounds{service: 2, network: 2, client: 2}, nil, nil)
 	page := make([]byte, 16<<20) // more than the kernel keeps
 	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/page" {

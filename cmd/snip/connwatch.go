@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"snip/quota"
 	"snip/web/admin"
 )
 
@@ -68,6 +69,7 @@ type connWatch struct {
 	conns   map[*watchedConn]struct{}
 	bounds  connBounds
 	exempt  []netip.Prefix
+	nat64   quota.NAT64
 	service *connGroup // all connections
 	groups  map[groupKey]*connGroup
 	opened  int64

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"snip/quota"
 	"snip/shortener"
 	"snip/web"
 	"snip/web/admin"
@@ -239,6 +240,23 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 		prefixes = append(prefixes, p)
 	}
 	return prefixes, nil
+}
+
+// parseNAT64 reads the prefixes of translators (RFC 6052).
+func parseNAT64(text string) (quota.NAT64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var prefixes quota.NAT64
+	for item := range strings.SplitSeq(text, ",") {
+		item = strings.TrimSpace(item)
+		p, err := netip.ParsePrefix(item)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no prefix such as 2001:db8:64::/96", item)
+		}
+		prefixes = append(prefixes, p)
+	}
+	return prefixes, prefixes.Validate()
 }
 
 func parsePrefix(text string) (netip.Prefix, error) {

@@ -92,7 +92,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		return err
 	}
 	bounds := connBoundsFor(descriptors(), connectionsOf(store), c.checks != nil)
-	watch := newConnWatch(listener, bounds, c.proxies)
+	watch := newConnWatch(listener, bounds, c.proxies, c.nat64)
 	operator, err := newOperator(c, service, store, admin.Process{
 		Version:     versionText(),
 		Started:     time.Now().UTC(),
@@ -163,6 +163,7 @@ func newService(c config, store shortener.Store, blocklist shortener.Blocklist, 
 		Reserved:     web.ReservedSlugs(c.publicURL),
 		Words:        c.words,
 		Checks:       c.checks,
+		NAT64:        c.nat64,
 		Now:          now,
 	})
 }
@@ -178,6 +179,7 @@ func newHandler(c config, service *shortener.Service, throttles throttles, now f
 		CORSOrigins:    c.origins,
 		Contact:        c.contact,
 		TrustedProxies: c.proxies,
+		NAT64:          c.nat64,
 		ClientIPHeader: c.header,
 		RedirectStatus: c.redirect,
 		Log:            log,

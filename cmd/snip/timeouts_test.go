@@ -72,7 +72,7 @@ func TestTimeouts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
 				ended := make(chan struct{})
-				watch := newConnWatch(&oneLine{conn: &closingConn{Conn: far, closed: ended}, closed: make(chan struct{})}, connBoundsFor(1024, 0, false), nil)
+				watch := newConnWatch(&oneLine{conn: &closingConn{Conn: far, closed: ended}, closed: make(chan struct{})}, connBoundsFor(1024, 0, false), nil, nil)
 				page := bytes.Repeat([]byte("a"), 8<<10) // more than the server keeps back
 				server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					io.Copy(io.Discard, r.Body)
