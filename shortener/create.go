@@ -82,7 +82,14 @@ type demand struct {
 
 // counted makes the links, and counts how it ended.
 func (s *Service) counted(ctx context.Context, who quota.Client, d demand) ([]Made, error) {
+	panicked := true
+	defer func() {
+		if panicked {
+			s.outcomes.faulty.Add(1)
+		}
+	}()
 	made, replayed, err := s.create(ctx, who, d)
+	panicked = false
 	switch {
 	case err != nil:
 		s.outcomes.count(err)

@@ -17,6 +17,7 @@ var Levels = [...]quota.Level{quota.LevelService, quota.LevelNetwork, quota.Leve
 // the store.
 type outcomes struct {
 	created, replayed, invalid, taken, blocked, unchecked, withdrawn, unavailable atomic.Int64
+	destination, foreign, unauthorized, busy, faulty                              atomic.Int64
 
 	followed, missing, ended, takenDown, failed atomic.Int64
 	visitsLost                                  atomic.Int64
@@ -27,6 +28,12 @@ type outcomes struct {
 // Outcomes is how many creations and visits ended how since the process began.
 type Outcomes struct {
 	Created, Replayed, Invalid, Taken, Blocked, Unchecked, Unavailable int64
+
+	BlockedDestination int64
+	Foreign            int64 // sent by pages of other sites
+	Unauthorized       int64 // with an unknown API key, or without one where one is needed
+	Busy               int64 // for want of room for a large body
+	Faulty             int64 // because of a fault of the program
 
 	Withdrawn int64 // because who asked for the link left before it was begun
 
@@ -49,6 +56,13 @@ func (s *Service) Outcomes() Outcomes {
 		Unchecked:   o.unchecked.Load(),
 		Withdrawn:   o.withdrawn.Load(),
 		Unavailable: o.unavailable.Load(),
+
+		BlockedDestination: o.destination.Load(),
+		Foreign:            o.foreign.Load(),
+		Unauthorized:       o.unauthorized.Load(),
+		Busy:               o.busy.Load(),
+		Faulty:             o.faulty.Load(),
+
 		Followed:    o.followed.Load(),
 		Missing:     o.missing.Load(),
 		Ended:       o.ended.Load(),
@@ -64,6 +78,42 @@ func (s *Service) Outcomes() Outcomes {
 	return all
 }
 
+// Refusal is why a creation was refused before [Service.Create] was asked for it.
+type Refusal int
+
+// The refusals.
+const (
+	RefusedFaulty Refusal = iota // a fault of the program
+	RefusedForeign
+	RefusedUnauthorized
+	RefusedBlocked
+	RefusedInvalid
+	RefusedDestination // blocked, and found with what could not be read
+	RefusedBusy
+)
+
+// CountRefusal counts a creation for which neither [Service.Create] nor
+// [Service.CreateBatch] was asked: these count their own.
+func (s *Service) CountRefusal(r Refusal) {
+	o := &s.outcomes
+	switch r {
+	case RefusedForeign:
+		o.foreign.Add(1)
+	case RefusedUnauthorized:
+		o.unauthorized.Add(1)
+	case RefusedBlocked:
+		o.blocked.Add(1)
+	case RefusedInvalid:
+		o.invalid.Add(1)
+	case RefusedDestination:
+		o.destination.Add(1)
+	case RefusedBusy:
+		o.busy.Add(1)
+	default:
+		o.faulty.Add(1)
+	}
+}
+
 // count counts how one creation was refused.
 func (o *outcomes) count(err error) {
 	var (
@@ -73,6 +123,8 @@ func (o *outcomes) count(err error) {
 	switch {
 	case errors.As(err, &exceeded) && slices.Contains(Levels[:], exceeded.Usage.Level):
 		add(&o.refused, exceeded.Usage.Level)
+	case errors.Is(err, ErrBlockedDestination):
+		o.destination.Add(1)
 	case errors.As(err, &invalid), errors.Is(err, ErrKeyReused), errors.Is(err, ErrInProgress):
 		o.invalid.Add(1)
 	case errors.Is(err, ErrSlugTaken):

@@ -64,17 +64,55 @@ func (e *refusedForm) Unwrap() error { return e.err }
 func (s *server) create(w http.ResponseWriter, r *http.Request) error {
 	own := place{places: &s.places}
 	defer own.leave()
-	if err := s.createIn(w, r, &own); err != nil {
+	var (
+		counted bool
+		err     error // nil also after a panic
+	)
+	defer func() {
+		if !counted {
+			s.countRefusal(err)
+		}
+	}()
+	if err = s.createIn(w, r, &own, &counted); err != nil {
 		s.writeRefusal(w, r, s.problemOf(err), err)
 	}
 	return nil
+}
+
+// countRefusal counts a creation that was refused before the service was asked for it.
+func (s *server) countRefusal(err error) {
+	if err == nil {
+		s.service.CountRefusal(shortener.RefusedFaulty)
+		return
+	}
+	if _, ok := errors.AsType[*limitedError](err); ok {
+		return // the throttle has counted it
+	}
+	refusal := shortener.RefusedInvalid
+	switch p := s.problemOf(err); {
+	case p.status == http.StatusUnauthorized:
+		refusal = shortener.RefusedUnauthorized
+	case errors.Is(err, shortener.ErrBlocked):
+		refusal = shortener.RefusedBlocked
+	case p.status == http.StatusForbidden:
+		refusal = shortener.RefusedForeign
+	case p.code == "blocked_destination":
+		refusal = shortener.RefusedDestination
+	case errors.Is(err, errNoPlace):
+		refusal = shortener.RefusedBusy
+	case p.status >= http.StatusInternalServerError:
+		refusal = shortener.RefusedFaulty
+	}
+	s.service.CountRefusal(refusal)
 }
 
 // createIn is create. The order of its steps is a promise: what comes from a
 // foreign page spends nothing; a refusal by the throttle reads no body and
 // touches no store; a body that is refused costs a token and never a unit of
 // quota; the quota decides last, in the store.
-func (s *server) createIn(w http.ResponseWriter, r *http.Request, own *place) error {
+//
+// It sets counted before the service is asked, which counts how that ends.
+func (s *server) createIn(w http.ResponseWriter, r *http.Request, own *place, counted *bool) error {
 	if s.foreign.Refuses(r) {
 		return s.foreignPage()
 	}
@@ -96,6 +134,7 @@ func (s *server) createIn(w http.ResponseWriter, r *http.Request, own *place) er
 	b, err := readWanted(w, r, own.take)
 	var made []shortener.Made
 	if err == nil {
+		*counted = b.faults == nil
 		made, err = s.makeAll(r.Context(), who, b, key)
 	}
 	if b.batch && (err == nil || errors.Is(err, quota.ErrExceeded)) {

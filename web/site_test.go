@@ -28,6 +28,7 @@ type site struct {
 	service     *shortener.Service
 	time        *handClock
 	log         *logLines
+	config      Config
 }
 
 // siteSetup is what a test may set; the zero value is the default settings
@@ -100,6 +101,7 @@ func newSite(t testing.TB, c siteSetup) *site {
 	for _, proxy := range c.proxies {
 		config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(proxy))
 	}
+	s.config = config
 	if s.Handler, err = New(config); err != nil {
 		t.Fatal(err)
 	}

@@ -68,10 +68,15 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 	for outcome, n := range creations(o) {
 		count(creationsDesc, float64(n), outcome)
 	}
+	var refused int64
 	for _, level := range shortener.Levels {
+		refused += o.Refused[level]
 		count(refusedDesc, float64(o.Refused[level]), string(level))
 		count(wouldRefuseDesc, float64(o.WouldRefuse[level]), string(level))
 	}
+	// With these two, each answer to a creation is in one outcome.
+	count(creationsDesc, float64(refused), "refused")
+	count(creationsDesc, float64(m.process.Throttle().Refused), "throttled")
 	for outcome, n := range map[string]int64{
 		"found": o.Followed, "not_found": o.Missing, "ended": o.Ended, "taken_down": o.TakenDown, "failed": o.Failed,
 	} {

@@ -189,10 +189,11 @@ func (s *server) acceptClock(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"forgotten": forgotten})
 }
 
-// creations is how creations ended, but for those that a level refused.
+// creations is how creations ended, but for those that a level or the throttle refused.
 func creations(o shortener.Outcomes) map[string]int64 {
 	return map[string]int64{
 		"created": o.Created, "replayed": o.Replayed, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked,
 		"unchecked": o.Unchecked, "withdrawn": o.Withdrawn, "unavailable": o.Unavailable,
+		"blocked_destination": o.BlockedDestination, "foreign": o.Foreign, "unauthorized": o.Unauthorized, "busy": o.Busy, "failed": o.Faulty,
 	}
 }
