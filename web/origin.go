@@ -31,7 +31,7 @@ func ParseOrigin(text string) (string, error) {
 	// A host is good here when a link may lead there; a private one is good too.
 	var wrong *shortener.InvalidError
 	if _, err := (shortener.Destinations{}).Parse(text); errors.As(err, &wrong) && wrong.Kind == shortener.ErrInvalidURL {
-		return "", inEnglish(wrong.Reason)
+		return "", InEnglish(wrong.Reason)
 	}
 	found := origin(u)
 	switch {
@@ -45,8 +45,9 @@ func ParseOrigin(text string) (string, error) {
 	return found, nil
 }
 
-// inEnglish returns an error for the operator, whose settings are in English.
-func inEnglish(reason shortener.Reason) error {
+// InEnglish returns an error that says a reason to the operator, who reads English. It
+// has no full stop.
+func InEnglish(reason shortener.Reason) error {
 	languages, err := newCatalogue()
 	if err != nil {
 		return err

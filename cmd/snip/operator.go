@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snip/shortener"
+	"snip/web"
 	"snip/web/admin"
 )
 
@@ -34,7 +35,8 @@ func newOperator(c config, service *shortener.Service, store store, process admi
 	if file, ok := store.(copier); ok {
 		backup = file.Backup
 	}
-	handler, err := admin.New(admin.Config{Service: service, Backup: backup, Process: process, Token: token, Listen: c.admin, Origin: c.adminURL, Log: log, Now: time.Now})
+	handler, err := admin.New(admin.Config{Service: service, Backup: backup, Process: process, Token: token, Listen: c.admin, Origin: c.adminURL,
+		Explain: web.InEnglish, Log: log, Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("admin listener: %w", err)
 	}

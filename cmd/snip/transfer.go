@@ -53,8 +53,8 @@ type importer struct {
 	client   *adminClient
 	report   *bufio.Writer
 	batch    bytes.Buffer
-	lines    int // in the batch
-	reported int // how many lines are done with
+	lines    []int // in the batch, by their numbers in the file
+	reported int   // how many lines are done with
 	outcomes map[string]int
 }
 
@@ -65,23 +65,35 @@ const longestLine = admin.MaxImport / 2
 func (i *importer) run(ctx context.Context, from io.Reader) error {
 	scanner := bufio.NewScanner(from)
 	scanner.Buffer(nil, longestLine)
-	for scanner.Scan() {
-		if i.lines == admin.MaxRows || i.batch.Len()+len(scanner.Bytes())+1 > admin.MaxImport {
+	n := 1
+	for ; scanner.Scan(); n++ {
+		line := scanner.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if len(i.lines) == admin.MaxRows || i.batch.Len()+len(line)+1 > admin.MaxImport {
 			if err := i.send(ctx); err != nil {
 				return err
 			}
 		}
-		i.batch.Write(scanner.Bytes())
+		i.batch.Write(line)
 		i.batch.WriteByte('\n')
-		i.lines++
+		i.lines = append(i.lines, n)
 	}
-	if i.lines > 0 {
+	if len(i.lines) > 0 {
 		if err := i.send(ctx); err != nil {
 			return err
 		}
 	}
-	if err := scanner.Err(); err != nil {
-		return fmt.Errorf("line %d: %w", i.reported+1, err)
+	err := scanner.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("it has %d bytes or more", longestLine)
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n, err)
 	}
 	return nil
 }
@@ -93,11 +105,11 @@ func (i *importer) send(ctx context.Context) error {
 	if err := i.client.send(ctx, http.MethodPost, "/api/import", i.batch.Bytes(), &answer); err != nil {
 		return err
 	}
-	if len(answer.Results) != i.lines {
-		return fmt.Errorf("the server answered for %d of %d lines", len(answer.Results), i.lines)
+	if len(answer.Results) != len(i.lines) {
+		return fmt.Errorf("the server answered for %d of %d lines", len(answer.Results), len(i.lines))
 	}
-	for _, r := range answer.Results {
-		i.reported++
+	for n, r := range answer.Results {
+		i.reported = i.lines[n]
 		i.outcomes[r.Outcome]++
 		text := fmt.Sprintf("%d\t%s\t%s", i.reported, r.Slug, r.Outcome)
 		if r.Detail != "" {
@@ -106,6 +118,6 @@ func (i *importer) send(ctx context.Context) error {
 		fmt.Fprintln(i.report, text)
 	}
 	i.batch.Reset()
-	i.lines = 0
+	i.lines = i.lines[:0]
 	return nil
 }

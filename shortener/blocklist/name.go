@@ -33,7 +33,7 @@ func Name(text string) (string, error) {
 	name, err := shortener.CanonicalHost(typed)
 	switch {
 	case err != nil:
-		return "", err
+		return "", errNoName // the reason is for those who make links
 	case strings.Contains(name, ":"):
 		return name, nil
 	// Browsers take 1.5 for 1.0.0.5. In a list it is rather the version of something.

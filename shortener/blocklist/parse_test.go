@@ -123,7 +123,7 @@ func TestParseRefuses(t *testing.T) {
 		{"short numbers", "1.5\n", "no IPv4 address in full"},
 		{"a network", "192.0.2.0/24\n", "1 of 1 entries"},
 		{"an address with a port", "192.0.2.1:80\n", "1 of 1 entries"},
-		{"punycode that is none", "xn--zz.example\n", "no valid international name"},
+		{"punycode that is none", "xn--zz.example\n", `"xn--zz.example" is no domain and no IP address`},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -40,6 +40,7 @@ type Config struct {
 	Token   string                                 // at least MinToken bytes
 	Listen  string                                 // the listener's address, as it is set
 	Origin  string                                 // of the page, as browsers send it; empty where it has no name of its own
+	Explain func(shortener.Reason) error           // says in English why a link is refused
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -49,6 +50,7 @@ type server struct {
 	service  *shortener.Service
 	copyFile func(context.Context, io.Writer) error
 	process  Process
+	explain  func(shortener.Reason) error
 	now      func() time.Time
 	gate     *gate
 	log      *slog.Logger
@@ -69,6 +71,7 @@ func New(c Config) (http.Handler, error) {
 		service:  c.Service,
 		copyFile: c.Backup,
 		process:  c.Process,
+		explain:  c.Explain,
 		now:      c.Now,
 		gate:     newGate(c),
 		log:      c.Log,

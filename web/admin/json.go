@@ -1,12 +1,18 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxBody bounds a request's body, in bytes.
@@ -54,12 +60,70 @@ func (e *badRequest) Unwrap() error { return e.error }
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		err = json.Unmarshal(body, v, json.RejectUnknownMembers(true))
+		if err = json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
+			err = jsonFault(err)
+		}
 	}
 	if err != nil {
 		return &badRequest{fmt.Errorf("the body cannot be used: %w", err)}
 	}
 	return nil
+}
+
+// jsonFault says what is wrong with JSON, in words that know no Go.
+func jsonFault(err error) error {
+	semantic, isSemantic := errors.AsType[*json.SemanticError](err)
+	syntactic, isSyntactic := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case isSemantic && errors.Is(err, json.ErrUnknownName):
+		return fmt.Errorf("the member %q is not known", member(semantic.JSONPointer))
+	case isSemantic && semantic.JSONPointer == "":
+		return errors.New("one JSON object is needed")
+	case isSemantic:
+		return fmt.Errorf("%s: must be %s", member(semantic.JSONPointer), kindOf(semantic.GoType))
+	case isSyntactic && errors.Is(err, jsontext.ErrDuplicateName):
+		return fmt.Errorf("the member %q is given twice", member(syntactic.JSONPointer))
+	case isSyntactic:
+		return fmt.Errorf("it is not valid JSON in UTF-8 near byte %d", syntactic.ByteOffset)
+	default:
+		return errors.New("it is not valid JSON")
+	}
+}
+
+// member names a value as people write it, such as statistics.days, and not all of it.
+func member(at jsontext.Pointer) string {
+	name := strings.Join(slices.Collect(at.Tokens()), ".")
+	if len(name) > 100 {
+		name = strings.ToValidUTF8(name[:100], "") + "…"
+	}
+	return name
+}
+
+// kindOf says what a value of a Go type is in JSON.
+func kindOf(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == nil:
+		return "another value"
+	case t == reflect.TypeFor[time.Time]():
+		return "an instant such as 2026-11-29T12:00:00Z"
+	case t == reflect.TypeFor[octets]():
+		return "hexadecimal digits"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return "a whole number that is not too large"
+	}
 }
 
 // number reads a parameter of the query, from 1 to most.

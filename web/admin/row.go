@@ -145,7 +145,14 @@ func encodeRow(m shortener.Managed) ([]byte, error) {
 func decodeRow(line []byte) (m shortener.Managed, err error) {
 	var r row
 	if err := json.Unmarshal(line, &r, json.RejectUnknownMembers(true)); err != nil {
-		return m, err
+		// The slug tells which link it is, whatever is wrong with the rest.
+		var named struct {
+			Slug shortener.Slug `json:"slug"`
+		}
+		if json.Unmarshal(line, &named) == nil {
+			m.Link.Slug = named.Slug
+		}
+		return m, jsonFault(err)
 	}
 	return r.link()
 }

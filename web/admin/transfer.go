@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"snip/shortener"
@@ -174,13 +175,14 @@ const (
 )
 
 // importLinks stores the links of JSON lines as an export has them, and says of each
-// line what became of it.
+// line that is not blank what became of it.
 func (s *server) importLinks(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxImport))
 	if err != nil {
 		return &badRequest{fmt.Errorf("the body cannot be used: %w", err)}
 	}
-	lines := bytes.Split(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))
+	lines := bytes.Split(bytes.TrimPrefix(body, []byte("\ufeff")), []byte("\n"))
+	lines = slices.DeleteFunc(lines, func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 })
 	if len(lines) > MaxRows {
 		return &badRequest{fmt.Errorf("the body has %d lines; at most %d are allowed", len(lines), MaxRows)}
 	}
@@ -189,7 +191,7 @@ func (s *server) importLinks(w http.ResponseWriter, r *http.Request) error {
 	var of []int // the line of each link
 	for i, line := range lines {
 		m, err := decodeRow(line)
-		results[i] = resultOf(m, err)
+		results[i] = s.resultOf(m, err)
 		if err == nil {
 			links, of = append(links, m), append(of, i)
 		}
@@ -200,7 +202,7 @@ func (s *server) importLinks(w http.ResponseWriter, r *http.Request) error {
 	}
 	created := 0
 	for i, err := range said {
-		results[of[i]] = resultOf(links[i], err)
+		results[of[i]] = s.resultOf(links[i], err)
 		if err == nil {
 			created++
 		}
@@ -213,7 +215,7 @@ func (s *server) importLinks(w http.ResponseWriter, r *http.Request) error {
 	}{results})
 }
 
-func resultOf(m shortener.Managed, err error) ImportResult {
+func (s *server) resultOf(m shortener.Managed, err error) ImportResult {
 	slug := string(m.Link.Slug)
 	switch {
 	case err == nil:
@@ -222,6 +224,9 @@ func resultOf(m shortener.Managed, err error) ImportResult {
 		return ImportResult{slug, ImportPresent, ""}
 	case errors.Is(err, shortener.ErrSlugTaken):
 		return ImportResult{slug, ImportRefused, "another link has this slug"}
+	}
+	if invalid, ok := errors.AsType[*shortener.InvalidError](err); ok && s.explain != nil {
+		err = fmt.Errorf("%s: %w", invalid.Field, s.explain(invalid.Reason))
 	}
 	return ImportResult{slug, ImportRefused, err.Error()}
 }

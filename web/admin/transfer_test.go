@@ -75,6 +75,8 @@ func TestRowsAreLossless(t *testing.T) {
 	} {
 		if m, err := decodeRow([]byte(line)); err == nil {
 			t.Errorf("%q is read as %+v", line, m)
+		} else if strings.Contains(err.Error(), "json") || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "encoding") {
+			t.Errorf("%q: %v", line, err)
 		}
 	}
 }
