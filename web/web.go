@@ -96,6 +96,9 @@ func New(c Config) (http.Handler, error) {
 	default:
 		return nil, fmt.Errorf("redirect status %d: must be 301, 302, 307 or 308", c.RedirectStatus)
 	}
+	if scheme := c.PublicURL.Scheme; scheme != "http" && scheme != "https" || c.PublicURL.Host == "" {
+		return nil, fmt.Errorf("public URL %q: http or https and a host are needed", c.PublicURL)
+	}
 	if err := CheckPublicURL(c.PublicURL); err != nil {
 		return nil, fmt.Errorf("public URL: %w", err)
 	}
