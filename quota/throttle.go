@@ -56,7 +56,8 @@ func (c ThrottleConfig) validate() error {
 //
 // Clients live in a fixed table of sets of 64 slots. A hash keyed anew in each
 // Throttle picks the set by the client's network, so nobody can aim at a set,
-// and a network, however many addresses it has, fills no set but its own. A slot
+// and a network, however many addresses it has, holds slots in no set but its own,
+// and no more than 16 of the 64 there. A slot
 // is given to another client only when its bucket is full again, and so holds
 // nothing that could be forgotten; a client that finds no slot shares the set's
 // overflow bucket, of the same pace and burst. Every call looks at one set:
@@ -65,8 +66,8 @@ func (c ThrottleConfig) validate() error {
 // What that bounds: a client's stays in slots begin and, but for the last, end
 // with a full bucket, so together they admit no more than one bucket does; with
 // the overflow bucket a client that moves between the two gets at most twice
-// Burst + t/Every. The clients of one set together get at most 65 times
-// Burst + t/Every, since buckets change hands but are never made anew.
+// Burst + t/Every. The clients of one network together get at most 17 times, and
+// those of one set at most 65 times Burst + t/Every, since buckets change hands but are never made anew.
 //
 // Memory is about 107 bytes a slot, 6.7 MiB for 65,536 clients, of which 1.6 MiB
 // are taken at the start and the rest as slots come into use.
@@ -183,7 +184,10 @@ func (t *Throttle) wait(bucket *rate.Limiter, tokens int, now time.Time) time.Du
 
 const (
 	slotsPerSet = 64
-	overflow    = slotsPerSet // the index of the bucket for those without a slot
+	// networkSlots are how many slots of its set one network may hold, so that it
+	// leaves some to the networks that share the set.
+	networkSlots = 16
+	overflow     = slotsPerSet // the index of the bucket for those without a slot
 )
 
 // throttleSet holds the clients of the networks that hash to it. Slots come into
@@ -216,6 +220,15 @@ func (s *throttleSet) pick(k throttleKey, t *Throttle, now time.Time) int {
 			return i
 		}
 	}
+	network, own := networkOf(k), 0
+	for _, key := range s.keys[:s.used] {
+		if networkOf(key) == network {
+			own++
+		}
+	}
+	if own >= networkSlots {
+		return s.ownSlot(network, t, now)
+	}
 	if s.used < slotsPerSet {
 		return s.used
 	}
@@ -235,6 +248,17 @@ func (s *throttleSet) pick(k throttleKey, t *Throttle, now time.Time) int {
 		}
 	}
 	s.hungry = now.Add(t.wait(s.buckets[fullest], t.burst, now))
+	return overflow
+}
+
+// ownSlot is pick for a network that holds as many slots as it may: one of those
+// whose bucket is full, else overflow.
+func (s *throttleSet) ownSlot(network throttleKey, t *Throttle, now time.Time) int {
+	for i, key := range s.keys[:s.used] {
+		if networkOf(key) == network && s.buckets[i].TokensAt(now) >= float64(t.burst) {
+			return i
+		}
+	}
 	return overflow
 }
 
@@ -274,6 +298,17 @@ func networkKeyOf(c Client) throttleKey {
 		return keyOf(c)
 	}
 	return addrKeyOf(c.Network().Addr())
+}
+
+// networkOf is the network of a client's key; an API key is its own.
+func networkOf(k throttleKey) throttleKey {
+	switch k.bits {
+	case 32:
+		k.high >>= clientBits4 - networkBits4
+	case 128:
+		k.high >>= clientBits6 - networkBits6
+	}
+	return k
 }
 
 func addrKeyOf(addr netip.Addr) throttleKey {

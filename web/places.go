@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"net/netip"
 	"sync"
 
 	"snip/quota"
@@ -11,8 +12,9 @@ import (
 // throttle buys each client several, and slow ones stay for [bodyTimeout]: without a
 // bound, 600 of them were measured to hold 1 GiB.
 const (
-	maxPlaces       = 16
-	maxClientPlaces = 2 // so that it takes several clients to hold all
+	maxPlaces        = 16
+	maxClientPlaces  = 2 // so that it takes several clients to hold all,
+	maxNetworkPlaces = 4 // and several networks: a subscriber may have 65,536 clients
 )
 
 // placePause is what who finds no place is told to wait: one is free again once its
@@ -27,16 +29,22 @@ type places struct {
 	mu    sync.Mutex
 	taken int
 	by    map[quota.Client]int
+	in    map[netip.Prefix]int // by network; keys are in none
 }
 
 func (p *places) take(who quota.Client) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken == maxPlaces || p.by[who] == maxClientPlaces {
+	network := who.Network()
+	if p.taken == maxPlaces || p.by[who] == maxClientPlaces || p.in[network] == maxNetworkPlaces {
 		return false
 	}
 	if p.by == nil {
 		p.by = make(map[quota.Client]int)
+		p.in = make(map[netip.Prefix]int)
+	}
+	if network.IsValid() {
+		p.in[network]++
 	}
 	p.taken++
 	p.by[who]++
@@ -47,6 +55,11 @@ func (p *places) leave(who quota.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
+	if network := who.Network(); network.IsValid() {
+		if p.in[network]--; p.in[network] == 0 {
+			delete(p.in, network)
+		}
+	}
 	if p.by[who]--; p.by[who] == 0 {
 		delete(p.by, who)
 	}

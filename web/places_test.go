@@ -5,9 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"snip/quota"
 )
 
 // upload sends a list over a connection of its own, and holds what is left of it
@@ -23,7 +26,7 @@ func (s *site) upload(client int, announced int64, beginning string) *upload {
 	body, rest := io.Pipe()
 	u := &upload{rest: rest, answer: httptest.NewRecorder(), over: make(chan struct{})}
 	r := httptest.NewRequest(http.MethodPost, "/api/links", body)
-	r.RemoteAddr, r.ContentLength = fmt.Sprintf("203.0.113.%d:40000", client), announced
+	r.RemoteAddr, r.ContentLength = fmt.Sprintf("203.0.%d.%d:40000", client/2, client%2), announced
 	r.Header.Set("Content-Type", mediaPlain)
 	go func() {
 		defer close(u.over)
@@ -114,6 +117,38 @@ func TestLargeBodiesNeedAPlace(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The clients of one network hold a part of the places and leave the rest to others.
+// Keys are in no network.
+func TestPlacesOfOneNetwork(t *testing.T) {
+	t.Parallel()
+	var p places
+	client := func(text string, n int) quota.Client {
+		return quota.ClientOf(netip.MustParseAddr(fmt.Sprintf(text, n)))
+	}
+	for n := range 8 {
+		if got := p.take(client("2001:db8:1:%x::1", n)); got != (n < maxNetworkPlaces) {
+			t.Errorf("client %d of a /48 has a place: %v", n, got)
+		}
+	}
+	for n := range 8 {
+		if got := p.take(client("203.0.113.%d", n)); got != (n < maxNetworkPlaces) {
+			t.Errorf("client %d of a /24 has a place: %v", n, got)
+		}
+	}
+	for n := range quota.KeyID(4) {
+		if key := quota.ClientOfKey(quota.Key{ID: n + 1, Limit: 1}); !p.take(key) || !p.take(key) {
+			t.Errorf("key %d has no two places", n+1)
+		}
+	}
+	if p.take(client("198.51.100.%d", 1)) {
+		t.Error("there is one place more")
+	}
+	p.leave(client("2001:db8:1:%x::1", 0))
+	if !p.take(client("2001:db8:1:%x::1", 7)) {
+		t.Error("a place that was given up is not free again for its network")
 	}
 }
 
