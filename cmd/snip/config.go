@@ -88,7 +88,10 @@ func readConfig(given settings) (config, error) {
 		}
 		var err error
 		if c.destinations, err = shortener.NewDestinations(c.publicURL, private); err != nil {
-			r.problems = append(r.problems, fmt.Errorf("--public-url: %w", err))
+			if reason, ok := errors.AsType[shortener.Reason](err); ok {
+				err = web.InEnglish(reason)
+			}
+			r.problems = append(r.problems, fmt.Errorf("--public-url %q: it %w", c.publicURL, err))
 		}
 	}
 	if err := needAdminToken(&r, c.admin, c.store); err != nil {

@@ -85,6 +85,7 @@ func TestSettings(t *testing.T) {
 		{"--public-url=https://https://s.example", "the scheme is there twice; write it once"},
 		{"--public-url=HTTP://HTTPS://s.example/s", "the scheme is there twice"},
 		{"--public-url=https://https//s.example", "the scheme is there twice"},
+		{"--public-url=https://1.2.3.4.5", "it has a host that ends in a number and yet is no IPv4 address"},
 		{"--public-url=https://ftp://s.example", "the scheme is there twice"},
 		{"--contact=https://https://s.example", "the scheme is there twice"},
 		{"--alert-webhook=https://http://hooks.example/x", "the scheme is there twice"},
