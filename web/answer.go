@@ -92,7 +92,7 @@ func writePage(w http.ResponseWriter, r *http.Request, c choice, status int, ren
 // anything while it is rendered.
 func (s *server) writePaced(w http.ResponseWriter, r *http.Request, c choice, status int, render func(*bytes.Buffer) error) error {
 	return writePage(w, r, c, status, func(page *bytes.Buffer) error {
-		return s.pacer.do(r.Context(), func() error { return render(page) })
+		return s.paced(r, func() error { return render(page) })
 	})
 }
 
@@ -140,7 +140,7 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 	c, format := s.languages.choose(r), negotiate(r.Header["Accept"])
 	var refused *refusedForm
 	if format == formatHTML && !errors.As(err, &refused) {
-		err := s.writePaced(w, r, c, p.status, func(page *bytes.Buffer) error { return s.pages.message(page, c, p) })
+		err := s.writeMessage(w, r, c, p)
 		if !errors.Is(err, errBusy) {
 			return err
 		}
@@ -165,6 +165,16 @@ func (s *server) writeProblem(w http.ResponseWriter, r *http.Request, p *problem
 	c.announce(h)
 	write(w, r, p.status, mediaType, body)
 	return nil
+}
+
+// writeMessage writes the page of a refusal. One sentence without values is the same page for
+// every visitor, such as that of an unknown slug.
+func (s *server) writeMessage(w http.ResponseWriter, r *http.Request, c choice, p *problem) error {
+	render := func(page *bytes.Buffer) error { return s.pages.message(page, c, p) }
+	if len(p.message.values) > 0 || p.field != "" || len(p.items) > 0 {
+		return s.writePaced(w, r, c, p.status, render)
+	}
+	return s.writeCached(w, r, c, pageKey{name: p.message.key, status: p.status}, render)
 }
 
 // note logs what an operator should know of a refusal: faults of ours, loudly.

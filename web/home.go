@@ -16,7 +16,8 @@ func (s *server) home(w http.ResponseWriter, r *http.Request) error {
 	if caller := s.clients.find(r); caller.fault == nil {
 		allowance = s.allowance(r.Context(), caller.client)
 	}
-	return s.writePaced(w, r, c, http.StatusOK, func(page *bytes.Buffer) error {
+	key := pageKey{name: "form", status: http.StatusOK, allowance: s.pages.allowanceLine(c.tongue, allowance)}
+	return s.writeCached(w, r, c, key, func(page *bytes.Buffer) error {
 		return s.pages.form(page, c, formPage{Allowance: allowance})
 	})
 }

@@ -11,7 +11,8 @@ import (
 // the server before the script sends them to the API, the token in its header.
 func (s *server) managePage(w http.ResponseWriter, r *http.Request) error {
 	c := s.languages.choose(r)
-	return s.writePaced(w, r, c, http.StatusOK, func(page *bytes.Buffer) error { return s.pages.manage(page, c) })
+	key := pageKey{name: "manage", status: http.StatusOK}
+	return s.writeCached(w, r, c, key, func(page *bytes.Buffer) error { return s.pages.manage(page, c) })
 }
 
 func (p *pages) manage(w io.Writer, c choice) error {

@@ -3,14 +3,18 @@ package web
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 )
 
-// Pages and pictures cost up to 250 redirects each, and anybody may ask for them. One is made
-// at a time, and what comes next waits: so they take at most a quarter of one processor, and
-// a client that asks again and again waits most of its time.
+// Pages and pictures cost up to 250 redirects each, and anyone may request them. One is made
+// at a time, and the next one waits: together they take at most a quarter of one processor.
 const (
 	maxWaiting = 64
+	// maxNetworkWaiting leaves room for others: one network cannot fill the queue.
+	maxNetworkWaiting = 8
 	// minRest and maxRest bound the pause after each, which is three times what it took. The
 	// upper bound is for a machine that stood still meanwhile.
 	minRest = time.Millisecond
@@ -26,33 +30,59 @@ var errBusy = errors.New("too many pages and pictures are waiting to be made")
 // concurrent use.
 type pacer struct {
 	running chan struct{} // holds one
-	waiting chan struct{} // holds those that wait, and the one that runs
+
+	mu      sync.Mutex
+	waiting int                  // with the one that runs
+	of      map[netip.Prefix]int // waiting, by network
 }
 
 func newPacer() *pacer {
-	return &pacer{running: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting+1)}
+	return &pacer{running: make(chan struct{}, 1), of: make(map[netip.Prefix]int)}
 }
 
 // do runs work, which must not wait for a store or a client. It returns [errBusy] where too
-// many wait, or the context's error where the client has left.
-func (p *pacer) do(ctx context.Context, work func() error) error {
-	select {
-	case p.waiting <- struct{}{}:
-	default:
+// many wait, in all or of the network, or the context's error where the client has left.
+func (p *pacer) do(ctx context.Context, network netip.Prefix, work func() error) error {
+	if !p.enter(network) {
 		return errBusy
 	}
 	select {
 	case p.running <- struct{}{}:
 	case <-ctx.Done():
-		<-p.waiting
+		p.leave(network)
 		return ctx.Err()
 	}
 	start := time.Now() // real time: it is about the processor
 	defer func() {
 		time.AfterFunc(min(max(3*time.Since(start), minRest), maxRest), func() {
 			<-p.running
-			<-p.waiting
+			p.leave(network)
 		})
 	}()
 	return work()
+}
+
+func (p *pacer) enter(network netip.Prefix) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting > maxWaiting || p.of[network] >= maxNetworkWaiting {
+		return false
+	}
+	p.waiting++
+	p.of[network]++
+	return true
+}
+
+func (p *pacer) leave(network netip.Prefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting--
+	if p.of[network]--; p.of[network] == 0 {
+		delete(p.of, network)
+	}
+}
+
+// paced runs work for a request, in its turn.
+func (s *server) paced(r *http.Request, work func() error) error {
+	return s.pacer.do(r.Context(), s.clients.find(r).client.Network(), work)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -28,16 +29,18 @@ func TestPacer(t *testing.T) {
 			return nil
 		}
 		for range 3 {
-			go p.do(t.Context(), work)
+			go p.do(t.Context(), of(0), work)
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error, maxWaiting)
 		synctest.Wait()
-		for range maxWaiting - 2 {
-			go func() { left <- p.do(ctx, func() error { return errors.New("worked for a client that has left") }) }()
+		for i := range maxWaiting - 2 {
+			go func() {
+				left <- p.do(ctx, of(1+i/maxNetworkWaiting), func() error { return errors.New("worked for a client that has left") })
+			}()
 		}
 		synctest.Wait()
-		if err := p.do(t.Context(), work); !errors.Is(err, errBusy) {
+		if err := p.do(t.Context(), of(99), work); !errors.Is(err, errBusy) {
 			t.Errorf("one more than may wait: %v", err)
 		}
 		leave()
@@ -46,17 +49,78 @@ func TestPacer(t *testing.T) {
 				t.Errorf("a client that has left: %v", err)
 			}
 		}
-		if err := p.do(t.Context(), work); err != nil {
+		if err := p.do(t.Context(), of(0), work); err != nil {
 			t.Errorf("after others have left: %v", err)
 		}
 		if got := fmt.Sprint(began); got != "[0s 16ms 32ms 48ms]" {
 			t.Errorf("work began at %s", got)
 		}
 		<-time.After(time.Second)
-		if len(p.waiting) != 0 || len(p.running) != 0 {
-			t.Errorf("%d wait and %d run", len(p.waiting), len(p.running))
+		if p.waiting != 0 || len(p.of) != 0 || len(p.running) != 0 {
+			t.Errorf("%d wait, of %d networks, and %d run", p.waiting, len(p.of), len(p.running))
 		}
 	})
+}
+
+// of returns the i-th network.
+func of(i int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)
+}
+
+// A network that asks for pages on many connections leaves room for others.
+func TestPacerLeavesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPacer()
+		ran := make(chan error, maxNetworkWaiting+1)
+		for range maxNetworkWaiting {
+			go func() { ran <- p.do(t.Context(), of(1), func() error { return nil }) }()
+		}
+		synctest.Wait()
+		if err := p.do(t.Context(), of(1), func() error { return nil }); !errors.Is(err, errBusy) {
+			t.Errorf("one more of the network: %v", err)
+		}
+		if err := p.do(t.Context(), of(2), func() error { return nil }); err != nil {
+			t.Errorf("another network: %v", err)
+		}
+		for range maxNetworkWaiting {
+			if err := <-ran; err != nil {
+				t.Errorf("of those that waited: %v", err)
+			}
+		}
+		<-time.After(time.Second)
+	})
+}
+
+// What is the same for many visitors is rendered once.
+func TestPagesAreKept(t *testing.T) {
+	s := newSite(t, siteSetup{})
+	for _, target := range []string{"/", "/-/manage", "/unknown"} {
+		r, err := http.NewRequest(http.MethodGet, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/html")
+		r.RemoteAddr = "192.0.2.1:1"
+		w := &discard{header: make(http.Header)}
+		get := func() {
+			clear(w.header)
+			s.undescribed.ServeHTTP(w, r)
+		}
+		get()
+		if n := testing.AllocsPerRun(20, get); n > 100 {
+			t.Errorf("%s: %.0f allocations, so it is rendered again", target, n)
+		}
+	}
+	// Nothing that tells pages apart is left out.
+	first := s.get("/?lang=en").Body.String()
+	if again := s.get("/?lang=ko").Body.String(); again == first {
+		t.Error("another language gets the same form")
+	}
+	s.post(`{"url":"https://example.org/"}`)
+	if again := s.get("/?lang=en").Body.String(); again == first {
+		t.Error("after a link was made the form still says the same of what is left")
+	}
 }
 
 func TestBusyIsA503(t *testing.T) {

@@ -90,8 +90,11 @@ func (s *server) qr(r *http.Request, suffix string) (body []byte, err error) {
 		return nil, err
 	}
 	key := pictureKey{slug, suffix, o}
-	err = s.pacer.do(r.Context(), func() (err error) {
-		var kept bool
+	body, kept := s.pictures.GetIfPresent(key)
+	if kept {
+		return body, nil
+	}
+	err = s.paced(r, func() (err error) {
 		if body, kept = s.pictures.GetIfPresent(key); kept {
 			return nil
 		}

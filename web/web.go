@@ -77,6 +77,7 @@ type server struct {
 	faults      *faultLog
 	agents      *agents
 	pacer       *pacer // of pages and pictures
+	pageCache   *pageCache
 	pictures    *otter.Cache[pictureKey, []byte]
 	places      places
 	allow       map[string]string // the Allow header of each route
@@ -165,6 +166,7 @@ func New(c Config) (http.Handler, error) {
 		faults:      newFaultLog(c.Log, c.Now),
 		agents:      agents,
 		pacer:       newPacer(),
+		pageCache:   newPageCache(),
 		pictures:    pictures,
 	}
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.cors(s.router()))), nil
