@@ -58,25 +58,35 @@ func loadAssets() (map[string]asset, error) {
 		if content, err = minifier.Bytes(kind, content); err != nil && !errors.Is(err, minify.ErrNotExist) {
 			return fmt.Errorf("static file %s: %w", name, err)
 		}
-		sum := sha256.Sum256(content)
-		assets[name] = asset{mediaType: mediaType, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, content: content}
+		assets[name] = newAsset(mediaType, content)
 		return nil
 	})
 	return assets, err
 }
 
-// asset serves a file. A browser keeps it and asks each time whether it is still
-// the one, so that a new version never meets old assets.
+func newAsset(mediaType string, content []byte) asset {
+	sum := sha256.Sum256(content)
+	return asset{mediaType: mediaType, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, content: content}
+}
+
+// asset serves a file.
 func (s *server) asset(w http.ResponseWriter, r *http.Request) error {
 	a, ok := s.assets[strings.TrimPrefix(r.URL.Path, "/-/")]
 	if !ok {
 		return shortener.ErrNotFound
 	}
+	a.serve(w, r)
+	return nil
+}
+
+// serve answers with the content. A browser or cache keeps it and asks each time whether it
+// is still the one, so that a new version never meets old assets, and a link that was
+// deleted has no picture.
+func (a asset) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", a.mediaType)
 	h.Set("ETag", a.etag)
 	h.Set("Cache-Control", "no-cache")
 	h["X-Content-Type-Options"] = noSniff
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
-	return nil
 }

@@ -42,10 +42,10 @@ type pictureKey struct {
 	qrOptions
 }
 
-func newPictures() (*otter.Cache[pictureKey, []byte], error) {
-	return otter.New(&otter.Options[pictureKey, []byte]{
+func newPictures() (*otter.Cache[pictureKey, asset], error) {
+	return otter.New(&otter.Options[pictureKey, asset]{
 		MaximumWeight: picturesBytes,
-		Weigher:       func(key pictureKey, body []byte) uint32 { return uint32(256 + len(key.slug) + len(body)) },
+		Weigher:       func(key pictureKey, a asset) uint32 { return uint32(256 + len(key.slug) + len(a.content)) },
 	})
 }
 
@@ -59,66 +59,70 @@ type qrPicture struct {
 
 // qrSVG answers with a picture that opens as a document too, and is inert there.
 func (s *server) qrSVG(w http.ResponseWriter, r *http.Request) error {
-	body, err := s.qr(r, "/qr.svg")
+	picture, err := s.qr(r, "/qr.svg")
 	if err != nil {
 		return err
 	}
-	w.Header().Set(securityPolicy, "default-src 'none'")
-	write(w, r, http.StatusOK, "image/svg+xml", body)
+	h := w.Header()
+	h.Set(securityPolicy, "default-src 'none'")
+	h[robotsTag] = noIndex
+	picture.serve(w, r)
 	return nil
 }
 
 func (s *server) qrPNG(w http.ResponseWriter, r *http.Request) error {
-	body, err := s.qr(r, "/qr.png")
+	picture, err := s.qr(r, "/qr.png")
 	if err != nil {
 		return err
 	}
-	write(w, r, http.StatusOK, "image/png", body)
+	w.Header()[robotsTag] = noIndex
+	picture.serve(w, r)
 	return nil
 }
 
 // qr returns the picture that a request asks for. It is no visit, and holds the
 // public URL whatever host the request names. No punctuation is left off the
 // slug: this address is made by programs, not torn out of a sentence.
-func (s *server) qr(r *http.Request, suffix string) (body []byte, err error) {
+func (s *server) qr(r *http.Request, suffix string) (picture asset, err error) {
 	o, err := readQROptions(r.URL.RawQuery)
 	if err != nil {
-		return nil, err
+		return picture, err
 	}
 	slug := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), suffix)
 	if _, _, err := lookUp(r.Context(), s.service.Look, slug); err != nil {
-		return nil, err
+		return picture, err
 	}
 	key := pictureKey{slug, suffix, o}
-	body, kept := s.pictures.GetIfPresent(key)
+	picture, kept := s.pictures.GetIfPresent(key)
 	if kept {
-		return body, nil
+		return picture, nil
 	}
 	err = s.paced(r, func() (err error) {
-		if body, kept = s.pictures.GetIfPresent(key); kept {
+		if picture, kept = s.pictures.GetIfPresent(key); kept {
 			return nil
 		}
-		if body, err = draw(s.short+slug, suffix, o); err == nil {
-			s.pictures.Set(key, body)
+		if picture, err = draw(s.short+slug, suffix, o); err == nil {
+			s.pictures.Set(key, picture)
 		}
 		return err
 	})
-	return body, err
+	return picture, err
 }
 
-func draw(short, suffix string, o qrOptions) ([]byte, error) {
+func draw(short, suffix string, o qrOptions) (asset, error) {
 	code, err := qr.EncodeText(short, o.level)
 	switch {
 	case errors.Is(err, qr.ErrDataTooLong) && o.level != qr.Low:
-		return nil, invalidRequest(say("qr.level_too_high"))
+		return asset{}, invalidRequest(say("qr.level_too_high"))
 	case err != nil:
-		return nil, fmt.Errorf("QR code: %w", err)
+		return asset{}, fmt.Errorf("QR code: %w", err)
 	}
 	p := &qrPicture{short: short, code: code, size: o.size, margin: o.margin}
 	if suffix == "/qr.svg" {
-		return p.svg(), nil
+		return newAsset("image/svg+xml", p.svg()), nil
 	}
-	return p.png()
+	body, err := p.png()
+	return newAsset("image/png", body), err
 }
 
 // readQROptions reads a query. It is strict, so that nobody prints a picture that

@@ -70,7 +70,7 @@ func TestQRAnswers(t *testing.T) {
 		get := s.get(target)
 		h := get.Header()
 		for name, want := range map[string]string{
-			"Content-Type": mediaType, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			"Content-Type": mediaType, "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff", "X-Robots-Tag": "noindex",
 			"Content-Length": strconv.Itoa(get.Body.Len()),
 		} {
 			if h.Get(name) != want {
@@ -89,6 +89,37 @@ func TestQRAnswers(t *testing.T) {
 			if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
 				t.Errorf("%s %s: %d, Allow %q", method, target, w.Code, w.Header().Get("Allow"))
 			}
+		}
+	}
+}
+
+// A cache may keep a picture, and is told each time whether it is still the one. A link that
+// is gone has none.
+func TestQRIsKeptByCaches(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteSetup{})
+	h := made(t, s, `{"url":"https://example.org/","slug":"abc"}`)
+	s.put(t, shortener.Link{Slug: "def", Destination: "https://example.org/"})
+	tags := make(map[string]string)
+	for _, target := range []string{"/abc/qr.svg", "/abc/qr.png", "/abc/qr.png?size=512", "/def/qr.png"} {
+		tag := s.get(target).Header().Get("ETag")
+		if other := tags[tag]; other != "" || len(tag) < len(`"01234567"`) {
+			t.Errorf("%s has the tag %s, and so has %q", target, tag, other)
+		}
+		tags[tag] = target
+	}
+	again := func(tag string) int {
+		return s.do(call{method: http.MethodGet, target: tags[tag], header: map[string]string{"If-None-Match": tag}}).Code
+	}
+	for tag, target := range tags {
+		if status := again(tag); status != http.StatusNotModified {
+			t.Errorf("%s: %d for the same picture, want 304", target, status)
+		}
+	}
+	wantAnswer(t, h.manage("DELETE", ""), http.StatusNoContent, "")
+	for tag, target := range tags {
+		if status := again(tag); strings.HasPrefix(target, "/abc") && status != http.StatusGone {
+			t.Errorf("%s: %d after the link was deleted, want 410", target, status)
 		}
 	}
 }

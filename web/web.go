@@ -78,7 +78,7 @@ type server struct {
 	agents      *agents
 	pacer       *pacer // of pages and pictures
 	pageCache   *pageCache
-	pictures    *otter.Cache[pictureKey, []byte]
+	pictures    *otter.Cache[pictureKey, asset]
 	places      places
 	allow       map[string]string // the Allow header of each route
 }
