@@ -54,11 +54,11 @@ func newAgents() (*agents, error) {
 	return &agents{crawlers: crawlers, seed: maphash.MakeSeed()}, err
 }
 
-// visitorNamed returns the kind of visitor that User-Agent names.
+// visitorNamed returns the kind of visitor that User-Agent names. All browsers send one.
 func (a *agents) visitorNamed(h http.Header) shortener.Visitor {
 	lines := h["User-Agent"]
-	if len(lines) == 0 {
-		return shortener.Person
+	if len(lines) == 0 || lines[0] == "" {
+		return shortener.Crawler
 	}
 	name := lines[0][:min(len(lines[0]), agentLength)]
 	slot := &a.slots[maphash.String(a.seed, name)%uint64(len(a.slots))]

@@ -19,7 +19,8 @@ func TestVisitorOf(t *testing.T) {
 		header http.Header
 		want   shortener.Visitor
 	}{
-		{"GET", http.Header{}, shortener.Person},
+		{"GET", http.Header{}, shortener.Crawler},
+		{"GET", http.Header{"User-Agent": {""}}, shortener.Crawler},
 		{"GET", http.Header{"User-Agent": {firefox}}, shortener.Person},
 		{"HEAD", http.Header{"User-Agent": {firefox}}, shortener.Head},
 		{"HEAD", http.Header{"User-Agent": {slackbot}}, shortener.Head},

@@ -60,7 +60,8 @@ func TestStatistics(t *testing.T) {
 	for range 2 {
 		visit("GET", "/mine", map[string]string{"Referer": "https://News.example/a?b", "User-Agent": "Mozilla/5.0 Firefox/140.0"})
 	}
-	visit("GET", "/mine.", nil)
+	visit("GET", "/mine.", map[string]string{"User-Agent": firefox})
+	visit("GET", "/mine", nil)
 	visit("HEAD", "/mine", nil)
 	visit("GET", "/mine", map[string]string{"Sec-Purpose": "prefetch"})
 	visit("GET", "/mine", map[string]string{"User-Agent": "Slackbot-LinkExpanding 1.0"})
@@ -69,12 +70,12 @@ func TestStatistics(t *testing.T) {
 		visit("GET", target, nil)
 	}
 	s.time.advance(24 * time.Hour)
-	visit("GET", "/mine", nil)
+	visit("GET", "/mine", map[string]string{"User-Agent": firefox})
 	if lost, err := s.service.StoreVisits(t.Context(), func() {}); lost != 0 || err != nil {
 		t.Fatal(lost, err)
 	}
 	wantAnswer(t, h.manage("GET", ""), http.StatusOK,
-		`"statistics":{"visits":4,"crawlers":1,"previews":1,"heads":1,"prefetches":1,"days":[{"day":"2026-11-29","visits":3},{"day":"2026-11-30","visits":1}],"referrers":[{"host":"news.example","visits":2}]}`)
+		`"statistics":{"visits":4,"crawlers":2,"previews":1,"heads":1,"prefetches":1,"days":[{"day":"2026-11-29","visits":3},{"day":"2026-11-30","visits":1}],"referrers":[{"host":"news.example","visits":2}]}`)
 	w := s.do(call{method: "GET", target: "/mine+", header: map[string]string{"Accept": "text/html"}})
 	wantAnswer(t, w, http.StatusOK, "4 visits so far.")
 }
