@@ -89,10 +89,15 @@ func TestFollowAllocates(t *testing.T) {
 	}
 	r.Header.Set("User-Agent", firefox)
 	w := &discard{header: make(http.Header)}
-	if n := testing.AllocsPerRun(200, func() {
-		clear(w.header)
-		bare.ServeHTTP(w, r)
-	}); n > 2 || w.header.Get("X-Robots-Tag") != "noindex" {
+	// The race detector lets pools lose what they hold now and then, so the least counts.
+	n := 100.0
+	for range 50 {
+		n = min(n, testing.AllocsPerRun(1, func() {
+			clear(w.header)
+			bare.ServeHTTP(w, r)
+		}))
+	}
+	if n > 2 || w.header.Get("X-Robots-Tag") != "noindex" {
 		t.Errorf("%v allocations, header %v", n, w.header)
 	}
 }

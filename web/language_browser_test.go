@@ -61,7 +61,7 @@ func speaksJapanese(t *testing.T, chromium context.Context) {
 	v.do(chromedp.SendKeys(chromedp.ID("max_visits"), kb.Enter))
 	v.wantFocus("#short")
 	v.wantText("made", "短いリンク コピー リンク先 https://example.org/page 終了日時: 現地時間2030年1月31日 18:00(2030年1月31日 09:00 UTC) "+
-		"終了までのアクセス回数: 3 開く この管理用リンクを保管してください。短いリンクを変更または削除できる唯一の方法です。")
+		"終了までのアクセス回数: 3 開く この管理用リンクを保管してください。短いリンクの変更や削除に使えます。")
 	v.wantText("allowance", "1日に3件作成できます。今日はあと2件です。 現地時間09:00(00:00 UTC)にリセットされます。")
 
 	v.goes(chromedp.Click(chromedp.CSS("#kept-links .manage")))
@@ -149,7 +149,7 @@ func speaksKoreanWithoutScript(t *testing.T, chromium context.Context) {
 	if response := v.submit("https://example.org/"); response.Status != http.StatusTooManyRequests {
 		t.Fatalf("status %d", response.Status)
 	}
-	if got, want := v.text("problem"), "지금은 이 IP 주소에서 링크를 더 만들 수 없습니다. 같은 IP 주소를 다른 사람과 함께 쓰고 있을 수 있습니다. 00:00 UTC 이후에 다시 시도해 주세요."; got != want {
+	if got, want := v.text("problem"), "지금은 링크를 더 만들 수 없습니다. 같은 IP 주소를 쓰는 사람 등 다른 사람과 한도를 함께 쓰고 있을 수 있습니다. 00:00 UTC 이후에 다시 시도해 주세요."; got != want {
 		t.Errorf("problem: %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,9 +23,10 @@ func TestClockJumps(t *testing.T) {
 	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	night := time.Date(2026, 11, 29, 0, 30, 0, 0, time.UTC)
 	const made, full, refused = http.StatusCreated, http.StatusTooManyRequests, http.StatusServiceUnavailable
+	const day = "2026-11-29"
 	type step struct {
 		at     time.Time
-		accept bool // the operator says that the clock is right
+		accept bool // the operator says that the clock is right, once the day's counters are swept
 		want   []int
 	}
 	for name, row := range map[string]struct {
@@ -79,6 +81,13 @@ func TestClockJumps(t *testing.T) {
 			for i, step := range row.steps {
 				now = step.at
 				if step.accept {
+					swept := func() bool {
+						_, err := s.store.Secret(t.Context(), day)
+						return errors.Is(err, shortener.ErrNotFound)
+					}
+					if err := eventually("the sweep of "+day, swept); err != nil {
+						t.Fatal(err)
+					}
 					if _, err := s.store.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{At: now}, AcceptClock: quota.DayOf(now).Label}); err != nil {
 						t.Fatal(err)
 					}

@@ -218,20 +218,25 @@ func (w *connWatch) nextOf(g *connGroup) *watchedConn {
 	return nil
 }
 
-// rankOf orders the phases by how early they are closed for want of room: first
-// those between requests, then those in which the client keeps a request from
-// going on. It is 0 for a request that the server is at, and while it cannot be told
-// whether the client is slow.
+// fresh is how long a connection is spared, in seconds: its request is most likely on the
+// way. Without it, a flood of half-sent bodies would have each new visitor closed first.
+const fresh = 1
+
+// rankOf orders connections by how early they are closed for want of room. Those that have
+// waited between requests go first, then those whose client keeps a request from going on.
+// Fresh ones go last, in the order in which they came. It is 0 for a request that the server
+// is at, and while it cannot be told whether the client is slow.
 func rankOf(s step, now int64) int {
-	switch s.phase() {
-	case waiting, idle:
-		return 1
-	case receiving:
+	spared := s.began() >= now-fresh
+	switch p := s.phase(); {
+	case p == sending && s.began() < now:
+		return 3
+	case p == sending, p == working:
+		return 0
+	case spared:
+		return 4
+	case p == receiving:
 		return 2
-	case sending:
-		if s.began() < now {
-			return 3
-		}
 	}
-	return 0
+	return 1
 }

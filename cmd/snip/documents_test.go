@@ -194,7 +194,7 @@ func model(t *testing.T) *kong.Kong {
 func TestDocumentsTellDefaults(t *testing.T) {
 	t.Parallel()
 	rows := make(map[string]string) // the cell of the default by flag
-	flags := regexp.MustCompile(`--[a-z-]+`)
+	flags := regexp.MustCompile(`--[a-z0-9-]+`)
 	for _, name := range []string{"docs/operating.md", "docs/reputation.md", "README.md"} {
 		for line := range strings.Lines(readText(t, filepath.Join(root, name))) {
 			cells := strings.Split(line, " | ")

@@ -59,7 +59,9 @@ func (c *caller) ask(client, destination, chosen string) (status int, slug strin
 		return 0, "", err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	request.Header.Set("X-Forwarded-For", client)
+	if client != "" {
+		request.Header.Set("X-Forwarded-For", client)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return 0, "", err

@@ -190,7 +190,7 @@ func TestProxiesRefuseEarly(t *testing.T) {
 func TestProxiesPass(t *testing.T) {
 	t.Parallel()
 	eachFront(t, func(t *testing.T, kind frontKind) {
-		p := behind(t)
+		p := behind(t, "--allow-private-destinations")
 		f := kind.start(t, p.addr)
 		visitor, past := f.visitor(t, "127.0.0.2"), neighbour(t, "127.0.0.2", p)
 		for slug, destination := range map[string]string{
