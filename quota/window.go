@@ -57,6 +57,12 @@ func ParseWindow(label string) (Window, error) {
 	return Window{}, fmt.Errorf("%q is the label of no hour, day or month", label)
 }
 
+// IsDay reports whether a label is that of a day.
+func IsDay(label string) bool {
+	_, err := time.Parse(time.DateOnly, label)
+	return err == nil
+}
+
 // PreviousDay returns the day before the one that has the label.
 func PreviousDay(label string) (Window, error) {
 	before, err := DayBefore(label)

@@ -88,11 +88,16 @@ func (s *Service) counted(ctx context.Context, who quota.Client, d demand) ([]Ma
 			s.outcomes.faulty.Add(1)
 		}
 	}()
-	made, replayed, err := s.create(ctx, who, d)
+	// The decision's instant, read once: whenever the commit lands, it is the
+	// links' creation time and picks the day that pays.
+	now := s.instant()
+	day := quota.DayOf(now)
+	made, replayed, err := s.create(ctx, who, d, now, day)
 	panicked = false
 	switch {
 	case err != nil:
 		s.outcomes.count(err)
+		s.days.count(err, day.Label)
 	case replayed:
 		s.outcomes.replayed.Add(1)
 	default:
@@ -104,11 +109,7 @@ func (s *Service) counted(ctx context.Context, who quota.Client, d demand) ([]Ma
 	return made, err
 }
 
-func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made []Made, replayed bool, err error) {
-	// The decision's instant, read once: whenever the commit lands, it is the
-	// links' creation time and picks the day that pays.
-	now := s.instant()
-	day := quota.DayOf(now)
+func (s *Service) create(ctx context.Context, who quota.Client, d demand, now time.Time, day quota.Window) (made []Made, replayed bool, err error) {
 	// First: what was made is given again also to whoever is full by now, and when it
 	// would not be made any more.
 	again, made, err := s.replay(ctx, who, d, now)
@@ -144,7 +145,7 @@ func (s *Service) create(ctx context.Context, who quota.Client, d demand) (made 
 	if exceeded := set.refused.Find(who, day.Label); exceeded != nil {
 		return s.unlessDone(ctx, who, d, now, exceeded)
 	}
-	charges := limits.Charges(who, secret, day, int64(len(links)))
+	charges := tallied(limits, who, secret, day, int64(len(links)))
 	wouldRefuse, err := s.look(ctx, charges)
 	if err != nil {
 		remember(err)
@@ -336,6 +337,22 @@ func (s *Service) slugsFree(ctx context.Context, links []Link) error {
 		return &BatchError{taken}
 	}
 	return nil
+}
+
+// tallied returns the charges of the limits, with one at the client level. Where that level is off,
+// for everyone or by an override, the charge admits any number, so that the links and
+// clients of a day can be counted from its counters.
+func tallied(limits quota.Policy, who quota.Client, secret quota.Secret, day quota.Window, cost int64) []quota.Charge {
+	charges := limits.Charges(who, secret, day, cost)
+	if n := len(charges); n > 0 && charges[n-1].Counter.Level == quota.LevelClient {
+		return charges
+	}
+	return append(charges, quota.Charge{
+		Counter: quota.Counter{Level: quota.LevelClient, Subject: who.Creator(secret), Period: day.Label},
+		Cost:    cost,
+		Max:     quota.Unlimited,
+		ResetAt: day.End,
+	})
 }
 
 func destinationsOf(links []Link) []string {

@@ -2,14 +2,18 @@ package shortener
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"snip/quota"
 )
 
 // DayRecord is what is kept of a day when its counters are gone, so that limits can
-// be chosen anew from what they have done.
+// be chosen from what they have done.
 type DayRecord struct {
 	Day     string                // such as "2026-11-29"
 	Created int64                 // links
@@ -20,38 +24,6 @@ type DayRecord struct {
 
 // HistoryDays is how many days are kept.
 const HistoryDays = 400
-
-// KeepHistory writes down what is known of today. It is called now and then, and
-// after the last request: what was refused meanwhile is added.
-func (s *Service) KeepHistory(ctx context.Context) error {
-	s.historyMu.Lock()
-	defer s.historyMu.Unlock()
-	day := quota.DayOf(s.instant()).Label
-	record, err := s.store.Tally(ctx, day)
-	if err != nil {
-		return fmt.Errorf("tally %s: %w", day, err)
-	}
-	refused := s.Outcomes().Refused
-	record.Day, record.Refused = day, map[quota.Level]int64{}
-	for level, n := range refused {
-		if added := n - s.historyRefused[level]; added > 0 {
-			record.Refused[level] = added
-		}
-	}
-	if record.Created == 0 && len(record.Refused) == 0 {
-		return nil
-	}
-	if err := s.store.AddHistory(ctx, record); err != nil {
-		return fmt.Errorf("history of %s: %w", day, err)
-	}
-	s.historyRefused = refused
-	return nil
-}
-
-// History returns up to n days, the latest first.
-func (s *Service) History(ctx context.Context, n int) ([]DayRecord, error) {
-	return s.store.History(ctx, n)
-}
 
 // Add returns the record with another of the same day taken in: what was refused is
 // added, and the rest only grows within a day.
@@ -66,4 +38,116 @@ func (r DayRecord) Add(other DayRecord) DayRecord {
 	}
 	r.Refused = refused
 	return r
+}
+
+// empty reports whether the record adds nothing to one that holds the tally already.
+func (r DayRecord) empty(tally DayRecord) bool {
+	return r.Created <= tally.Created && r.Clients <= tally.Clients && r.Busiest <= tally.Busiest && len(r.Refused) == 0
+}
+
+// dayCounts counts in memory what no counter of the store holds, by the day on which
+// it happened. It is safe for concurrent use; the zero value counts from nothing.
+type dayCounts struct {
+	latest atomic.Pointer[dayCount] // spares the lock until the day changes
+	mu     sync.Mutex
+	all    map[string]*dayCount
+}
+
+// dayCount is what happened on a day since the process began.
+type dayCount struct {
+	day     string
+	refused [len(Levels)]atomic.Int64
+}
+
+// count counts a creation that a level refused on a day, and no other error.
+func (c *dayCounts) count(err error, day string) {
+	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && slices.Contains(Levels[:], exceeded.Usage.Level) {
+		add(&c.of(day).refused, exceeded.Usage.Level)
+	}
+}
+
+func (c *dayCounts) of(day string) *dayCount {
+	if d := c.latest.Load(); d != nil && d.day == day {
+		return d
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.all[day]
+	if d == nil {
+		d = &dayCount{day: day}
+		if c.all == nil {
+			c.all = map[string]*dayCount{}
+		}
+		c.all[day] = d
+	}
+	c.latest.Store(d)
+	return d
+}
+
+// records returns what happened on each day since the process began.
+func (c *dayCounts) records() map[string]DayRecord {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records := make(map[string]DayRecord, len(c.all))
+	for day, d := range c.all {
+		r := DayRecord{Day: day, Refused: map[quota.Level]int64{}}
+		for i, level := range Levels {
+			if n := d.refused[i].Load(); n > 0 {
+				r.Refused[level] = n
+			}
+		}
+		records[day] = r
+	}
+	return records
+}
+
+// historyBook knows what this process has written into the history.
+type historyBook struct {
+	mu      sync.Mutex           // held while it is written
+	written map[string]DayRecord // by day: the tally as it was last, and all that was added of what was refused
+}
+
+// KeepHistory writes down the days of which something is known that was not written
+// before: what was made is read from the store's counters, and what this process
+// refused is added. It is called now and then, and after the last request. A day is
+// that of the decision and not of the call, so the last seconds of a day are written
+// into its record after midnight.
+func (s *Service) KeepHistory(ctx context.Context) error {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	tallies, err := s.store.Tally(ctx)
+	if err != nil {
+		return fmt.Errorf("tally: %w", err)
+	}
+	days := s.days.records()
+	for _, tally := range tallies {
+		tally.Refused = days[tally.Day].Refused
+		days[tally.Day] = tally
+	}
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		written, total := s.history.written[day], days[day]
+		added := total
+		added.Refused = map[quota.Level]int64{}
+		for level, n := range total.Refused {
+			if more := n - written.Refused[level]; more > 0 {
+				added.Refused[level] = more
+			}
+		}
+		if added.empty(written) {
+			continue
+		}
+		if err := s.store.AddHistory(ctx, added); err != nil {
+			return fmt.Errorf("history of %s: %w", day, err)
+		}
+		if s.history.written == nil {
+			s.history.written = map[string]DayRecord{}
+		}
+		s.history.written[day] = total
+	}
+	return nil
+}
+
+// History returns up to n days, the latest first.
+func (s *Service) History(ctx context.Context, n int) ([]DayRecord, error) {
+	return s.store.History(ctx, n)
 }

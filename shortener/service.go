@@ -41,8 +41,8 @@ type Service struct {
 	outcomes outcomes
 	recent   recent
 
-	historyMu      sync.Mutex
-	historyRefused map[quota.Level]int64 // as it was when it was last written down
+	days    dayCounts
+	history historyBook
 
 	acting sync.Mutex // held while an operator changes something
 	set    atomic.Pointer[operatorSet]

@@ -13,7 +13,7 @@ import (
 type Creation struct {
 	Links   []Link         // at least one, with distinct slugs
 	Day     string         // the UTC day of the decision's instant, and of every link
-	Charges []quota.Charge // the widest level first; the cost of each is len(Links); none where every level is off
+	Charges []quota.Charge // the widest level first, and the client level last; the cost of each is len(Links)
 
 	// Answer is kept in the same commit, where an Idempotency-Key came with the demand.
 	// Replays are where one that was kept for the same key may be.
@@ -176,16 +176,18 @@ type Store interface {
 	// Delivered says durably that a notice waits no more.
 	Delivered(ctx context.Context, id string) error
 
-	// Tally counts, of a day whose counters are there, the links charged at the
-	// client level, the clients, and the links of the busiest of them.
-	Tally(ctx context.Context, day string) (DayRecord, error)
+	// Tally counts, of each day whose counters are there, the links charged at the
+	// client level, the clients, and the links of the busiest of them. The earliest
+	// day comes first. A store adds the tally of a day to its history, as AddHistory
+	// does, before it removes the day's counters, so that the record is exact then.
+	Tally(ctx context.Context) ([]DayRecord, error)
 
 	// Busiest returns, of a day whose counters are there, up to n of a level, in the
 	// order of BusiestFirst.
 	Busiest(ctx context.Context, day string, level quota.Level, n int) ([]Count, error)
 
 	// AddHistory adds to the record of a day, as DayRecord.Add does, durably, and
-	// removes those older than HistoryDays before it.
+	// keeps the records of the latest HistoryDays days that have one.
 	AddHistory(ctx context.Context, r DayRecord) error
 
 	// History returns the records of up to n days, the latest first.

@@ -8,8 +8,9 @@ import (
 	"snip/shortener"
 )
 
-// historyEvery is how often the day is written down, and so how much of what was
-// refused is missing from its record after a crash.
+// historyEvery is how often days are written down, and so how much of what was
+// refused is missing from their records after a crash. What was made is in the
+// store's counters.
 const historyEvery = time.Minute
 
 // keepHistory writes the day down, again and again, until it is told to end; then

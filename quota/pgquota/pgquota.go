@@ -124,6 +124,36 @@ func Each(ctx context.Context, q Querier, level quota.Level, period string, use 
 	return nil
 }
 
+// Sum is what the counters of one level hold in a period, added up.
+type Sum struct {
+	Period   string
+	Used     int64
+	Subjects int64 // of which something is used
+	Most     int64 // that is used of one subject
+}
+
+// Sums calls use with the sum of each period in which something of a level is used, in
+// the order of their labels.
+func Sums(ctx context.Context, q Querier, level quota.Level, use func(Sum)) error {
+	if err := storable(quota.Counter{Level: level}); err != nil {
+		return err
+	}
+	rows, err := q.Query(ctx, `SELECT period, sum(used)::bigint, count(*), max(used) FROM quota_counters
+		WHERE level = $1 AND used > 0 GROUP BY period ORDER BY period`, string(level))
+	if err != nil {
+		return cannot("add up counters", err)
+	}
+	var sum Sum
+	_, err = pgx.ForEachRow(rows, []any{&sum.Period, &sum.Used, &sum.Subjects, &sum.Most}, func() error {
+		use(sum)
+		return nil
+	})
+	if err != nil {
+		return cannot("add up counters", err)
+	}
+	return nil
+}
+
 // keys are counters as columns.
 type keys struct {
 	periods, levels []string

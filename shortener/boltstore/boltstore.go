@@ -72,6 +72,7 @@ type Store struct {
 	// The writer's own.
 	reported string // the fault that was logged last, until it is said to be over
 	calm     int    // how many retries in a row found no trouble
+	tallied  string // the day up to which others are swept and are in the history
 
 	numbers numbering
 	next    atomic.Uint64 // the number of the next generated slug

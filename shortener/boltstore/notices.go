@@ -1,7 +1,9 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,13 +118,35 @@ type historyRecord struct {
 }
 
 // Tally implements [shortener.Store].
-func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
+func (s *Store) Tally(ctx context.Context) (records []shortener.DayRecord, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
-		return boltquota.Each(tx, quota.LevelClient, day, func(_ quota.Subject, used int64) {
-			r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
-		})
+		records, err = tally(tx)
+		return err
 	})
-	return r, err
+	return records, err
+}
+
+// tally returns the tallies of the days that can be read, and what is wrong with the
+// others.
+func tally(tx *bbolt.Tx) (records []shortener.DayRecord, err error) {
+	periods, err := boltquota.Periods(tx)
+	for _, period := range periods {
+		if !quota.IsDay(period) {
+			continue
+		}
+		r := shortener.DayRecord{Day: period}
+		unread := boltquota.Each(tx, quota.LevelClient, period, func(_ quota.Subject, used int64) {
+			if used > 0 {
+				r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
+			}
+		})
+		if unread != nil {
+			err = errors.Join(err, fmt.Errorf("tally of %s: %w", period, unread))
+		} else if r.Created > 0 {
+			records = append(records, r)
+		}
+	}
+	return records, err
 }
 
 // Busiest implements [shortener.Store].
@@ -138,32 +162,39 @@ func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n in
 
 // AddHistory implements [shortener.Store].
 func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
-	oldest, err := quota.DaysBefore(r.Day, shortener.HistoryDays)
+	return s.submitLesser(ctx, func(tx *bbolt.Tx) error { return torn(addHistory(tx, r)) }, nil)
+}
+
+func addHistory(tx *bbolt.Tx, r shortener.DayRecord) error {
+	bucket, err := tx.CreateBucketIfNotExists(historyName)
 	if err != nil {
 		return err
 	}
-	return s.submitLesser(ctx, func(tx *bbolt.Tx) error {
-		bucket, err := tx.CreateBucketIfNotExists(historyName)
-		if err != nil {
-			return torn(err)
+	sum, err := decodeDay(r.Day, bucket.Get([]byte(r.Day)))
+	if err != nil {
+		return err
+	}
+	sum = sum.Add(r)
+	raw, err := cbor.Marshal(historyRecord{recordVersion, sum.Created, sum.Clients, sum.Busiest, maps.Clone(sum.Refused)})
+	if err != nil {
+		return err
+	}
+	if err := bucket.Put([]byte(r.Day), raw); err != nil {
+		return err
+	}
+	var outdated [][]byte
+	cursor, kept := bucket.Cursor(), 0
+	for day, _ := cursor.Last(); day != nil; day, _ = cursor.Prev() {
+		if kept++; kept > shortener.HistoryDays {
+			outdated = append(outdated, bytes.Clone(day))
 		}
-		sum, err := decodeDay(r.Day, bucket.Get([]byte(r.Day)))
-		if err != nil {
+	}
+	for _, day := range outdated {
+		if err := bucket.Delete(day); err != nil {
 			return err
 		}
-		sum = sum.Add(r)
-		raw, err := cbor.Marshal(historyRecord{recordVersion, sum.Created, sum.Clients, sum.Busiest, maps.Clone(sum.Refused)})
-		if err != nil {
-			return err
-		}
-		cursor := bucket.Cursor()
-		for day, _ := cursor.First(); day != nil && string(day) <= oldest; day, _ = cursor.First() {
-			if err := cursor.Delete(); err != nil {
-				return torn(err)
-			}
-		}
-		return torn(bucket.Put([]byte(r.Day), raw))
-	}, nil)
+	}
+	return nil
 }
 
 // decodeDay returns the record of a day; nothing is the record of a day of which

@@ -18,6 +18,7 @@ const sweepChunk = 1000
 // whether there may be more. A failure is logged and left for the next day:
 // old counters take space and decide nothing.
 func (s *Store) sweep() (more bool) {
+	var tallied string
 	err := s.transact(func(tx *bbolt.Tx) error {
 		newest, err := newestDay(tx)
 		if err != nil {
@@ -30,6 +31,11 @@ func (s *Store) sweep() (more bool) {
 		if err != nil {
 			return err
 		}
+		if keep.Label != s.tallied {
+			if err := s.closeDays(tx, keep.Label); err != nil {
+				return err
+			}
+		}
 		answers, err := sweepAnswers(tx, keep.Label, sweepChunk)
 		if err != nil {
 			return err
@@ -38,13 +44,34 @@ func (s *Store) sweep() (more bool) {
 		if more = answers || counters; err == nil && !more {
 			return errNothingToCommit
 		}
+		tallied = keep.Label
 		return err
 	})
-	if err != nil {
+	if err == nil {
+		s.tallied = tallied
+	} else {
 		more = false
 		if !errors.Is(err, errNothingToCommit) {
 			s.options.Log.Error("old counters could not be removed", "store", s.path, "err", err)
 		}
 	}
 	return more
+}
+
+// closeDays writes the tallies of the days that are to be swept into the history, in
+// the transaction that begins to sweep them: no link can be counted there any more. A
+// day that cannot be read is logged, and swept all the same.
+func (s *Store) closeDays(tx *bbolt.Tx, keep string) error {
+	records, err := tally(tx)
+	if err != nil {
+		s.options.Log.Error("a day could not be written down", "store", s.path, "err", err)
+	}
+	for _, r := range records {
+		if r.Day < keep {
+			if err := addHistory(tx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -142,6 +142,11 @@ func (s *Store) sweep() error {
 	if err != nil {
 		return err
 	}
+	for _, r := range s.tally() {
+		if r.Day < kept.Label {
+			s.addHistory(r)
+		}
+	}
 	for c := range s.counts {
 		if w, err := quota.ParseWindow(c.Period); err == nil && !w.End.After(kept.Start) {
 			delete(s.counts, c)

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -55,15 +56,22 @@ func (s *Store) Delivered(ctx context.Context, id string) error {
 }
 
 // Tally implements [shortener.Store].
-func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
+func (s *Store) Tally(ctx context.Context) ([]shortener.DayRecord, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.tally(), nil
+}
+
+func (s *Store) tally() []shortener.DayRecord {
+	days := map[string]shortener.DayRecord{}
 	for c, count := range s.counts {
-		if c.Period == day && c.Level == quota.LevelClient {
-			r.Created, r.Clients, r.Busiest = r.Created+count.Used, r.Clients+1, max(r.Busiest, count.Used)
+		if c.Level == quota.LevelClient && quota.IsDay(c.Period) && count.Used > 0 {
+			r := days[c.Period]
+			r.Day, r.Created, r.Clients, r.Busiest = c.Period, r.Created+count.Used, r.Clients+1, max(r.Busiest, count.Used)
+			days[c.Period] = r
 		}
 	}
-	return r, nil
+	return slices.SortedFunc(maps.Values(days), func(a, b shortener.DayRecord) int { return cmp.Compare(a.Day, b.Day) })
 }
 
 // Busiest implements [shortener.Store].
@@ -84,13 +92,16 @@ func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n in
 func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest, err := quota.DaysBefore(r.Day, shortener.HistoryDays)
-	if err != nil {
-		return err
-	}
-	s.history[r.Day] = shortener.DayRecord{Day: r.Day}.Add(s.history[r.Day]).Add(r)
-	maps.DeleteFunc(s.history, func(day string, _ shortener.DayRecord) bool { return day <= oldest })
+	s.addHistory(r)
 	return nil
+}
+
+func (s *Store) addHistory(r shortener.DayRecord) {
+	s.history[r.Day] = shortener.DayRecord{Day: r.Day}.Add(s.history[r.Day]).Add(r)
+	days := slices.Sorted(maps.Keys(s.history))
+	for _, day := range days[:max(0, len(days)-shortener.HistoryDays)] {
+		delete(s.history, day)
+	}
 }
 
 // History implements [shortener.Store].

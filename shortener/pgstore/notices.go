@@ -66,11 +66,15 @@ func (s *Store) Delivered(ctx context.Context, id string) error {
 }
 
 // Tally implements [shortener.Store].
-func (s *Store) Tally(ctx context.Context, day string) (r shortener.DayRecord, err error) {
-	err = pgquota.Each(ctx, s.pool, quota.LevelClient, day, func(_ quota.Subject, used int64) {
-		r.Created, r.Clients, r.Busiest = r.Created+used, r.Clients+1, max(r.Busiest, used)
+func (s *Store) Tally(ctx context.Context) ([]shortener.DayRecord, error) { return tally(ctx, s.pool) }
+
+func tally(ctx context.Context, q pgquota.Querier) (records []shortener.DayRecord, err error) {
+	err = pgquota.Sums(ctx, q, quota.LevelClient, func(sum pgquota.Sum) {
+		if quota.IsDay(sum.Period) {
+			records = append(records, shortener.DayRecord{Day: sum.Period, Created: sum.Used, Clients: sum.Subjects, Busiest: sum.Most})
+		}
 	})
-	return r, err
+	return records, err
 }
 
 // Busiest implements [shortener.Store].
@@ -91,35 +95,35 @@ func scanDay(row pgx.CollectableRow) (r shortener.DayRecord, err error) {
 
 // AddHistory implements [shortener.Store].
 func (s *Store) AddHistory(ctx context.Context, r shortener.DayRecord) error {
-	oldest, err := quota.DaysBefore(r.Day, shortener.HistoryDays)
+	return s.update(ctx, "keep the history of a day", func(tx pgx.Tx) error { return addHistory(ctx, tx, r) })
+}
+
+func addHistory(ctx context.Context, tx pgx.Tx, r shortener.DayRecord) error {
+	if _, err := tx.Exec(ctx, `INSERT INTO history (day) VALUES ($1) ON CONFLICT DO NOTHING`, r.Day); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, selectHistory+`WHERE day = $1 FOR UPDATE`, r.Day)
 	if err != nil {
 		return err
 	}
-	return s.update(ctx, "keep the history of a day", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `INSERT INTO history (day) VALUES ($1) ON CONFLICT DO NOTHING`, r.Day); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, selectHistory+`WHERE day = $1 FOR UPDATE`, r.Day)
-		if err != nil {
-			return err
-		}
-		sum, err := pgx.CollectExactlyOneRow(rows, scanDay)
-		if err != nil {
-			return err
-		}
-		sum = sum.Add(r)
-		refused, err := json.Marshal(sum.Refused)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `UPDATE history SET created = $2, clients = $3, busiest = $4, refused = $5 WHERE day = $1`,
-			r.Day, sum.Created, sum.Clients, sum.Busiest, refused)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, `DELETE FROM history WHERE day = ANY(ARRAY(SELECT day FROM history WHERE day <= $1 FOR UPDATE SKIP LOCKED))`, oldest)
+	sum, err := pgx.CollectExactlyOneRow(rows, scanDay)
+	if err != nil {
 		return err
-	})
+	}
+	sum = sum.Add(r)
+	refused, err := json.Marshal(sum.Refused)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `UPDATE history SET created = $2, clients = $3, busiest = $4, refused = $5 WHERE day = $1`,
+		r.Day, sum.Created, sum.Clients, sum.Busiest, refused)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `DELETE FROM history WHERE day = ANY(ARRAY(SELECT day FROM history
+			WHERE day < (SELECT min(day) FROM (SELECT day FROM history ORDER BY day DESC LIMIT $1) latest)
+			FOR UPDATE SKIP LOCKED))`, shortener.HistoryDays)
+	return err
 }
 
 // History implements [shortener.Store].

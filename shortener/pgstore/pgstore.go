@@ -57,6 +57,7 @@ type Store struct {
 
 	background sync.WaitGroup
 	sweep      chan struct{} // a day has ended
+	tallied    string        // the sweeper's own: the day up to which others are swept and are in the history
 	closing    context.Context
 	close      context.CancelFunc
 	closed     sync.Once

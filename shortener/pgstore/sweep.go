@@ -56,6 +56,7 @@ func (s *Store) keepSweeping() {
 
 // sweepSome removes a chunk, and returns whether there may be more.
 func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
+	tallied := s.tallied
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lockSweep).Scan(&mine); err != nil || !mine {
@@ -73,6 +74,22 @@ func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
+		if keep.Label != s.tallied {
+			// Before they go: no link can be counted there any more.
+			records, err := tally(ctx, tx)
+			if err != nil {
+				return err
+			}
+			for _, r := range records {
+				if r.Day >= keep.Label {
+					break
+				}
+				if err := addHistory(ctx, tx, r); err != nil {
+					return err
+				}
+			}
+			tallied = keep.Label
+		}
 		answers, err := sweepAnswers(ctx, tx, keep.Label, sweepChunk)
 		if err != nil {
 			return err
@@ -81,5 +98,8 @@ func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
 		more = answers > 0 || counters
 		return err
 	})
+	if err == nil {
+		s.tallied = tallied
+	}
 	return more, err
 }
