@@ -180,7 +180,7 @@ func TestKeys(t *testing.T) {
 	for _, body := range []string{"", "{", "[]", `{"name":"x"}`, `{"name":"x","daily":"5"}`, `{"name":"x","daily":5,"extra":1}`, `{"name":"","daily":5}`, `{"name":"x","daily":5} {}`} {
 		do("POST", "/api/keys", body, http.StatusBadRequest, "invalid_request")
 	}
-	do("POST", "/api/keys", `{"name":"`+strings.Repeat("x", maxBody)+`","daily":5}`, http.StatusBadRequest, "invalid_request")
+	do("POST", "/api/keys", `{"name":"`+strings.Repeat("x", maxBody)+`","daily":5}`, http.StatusBadRequest, "the body cannot be used: it has more than 65536 bytes.")
 	do("DELETE", "/api/keys?name=a%2Fb%3Fc%26d+..%2F%C3%A9", "", http.StatusNoContent, "")
 	do("GET", "/api/keys", "", http.StatusOK, `{"keys":[]}`)
 	do("PUT", "/api/keys", "", http.StatusMethodNotAllowed, "")

@@ -222,7 +222,7 @@ func TestWrongForms(t *testing.T) {
 	if m, err := d.service.Show(t.Context(), "one"); err != nil || m.Link.TakenDown != "" {
 		t.Errorf("something was done: %+v, %v", m.Link, err)
 	}
-	wantAnswer(t, d.post("/do/block", "host", strings.Repeat("x", maxBody)), http.StatusBadRequest, "too large")
+	wantAnswer(t, d.post("/do/block", "host", strings.Repeat("x", maxBody)), http.StatusBadRequest, "Refused: the body cannot be used: it has more than 65536 bytes.")
 }
 
 func TestSearch(t *testing.T) {

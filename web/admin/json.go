@@ -58,16 +58,31 @@ func (e *badRequest) Unwrap() error { return e.error }
 
 // readJSON reads one JSON value with fields that are known.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil {
-		if err = json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
-			err = jsonFault(err)
-		}
-	}
+	body, err := readBody(w, r, maxBody)
 	if err != nil {
-		return &badRequest{fmt.Errorf("the body cannot be used: %w", err)}
+		return err
+	}
+	if err := json.Unmarshal(body, v, json.RejectUnknownMembers(true)); err != nil {
+		return &badRequest{fmt.Errorf("the body cannot be used: %w", jsonFault(err))}
 	}
 	return nil
+}
+
+// readBody reads a whole body of at most so many bytes.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if err != nil {
+		return nil, unread(err, "it did not arrive whole")
+	}
+	return body, nil
+}
+
+// unread says why a body could not be read: it is too large, or else what is given.
+func unread(err error, fault string) error {
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		fault = fmt.Sprintf("it has more than %d bytes", large.Limit)
+	}
+	return &badRequest{errors.New("the body cannot be used: " + fault)}
 }
 
 // jsonFault says what is wrong with JSON, in words that know no Go.

@@ -168,7 +168,7 @@ func (s *server) writer(w http.ResponseWriter, r *http.Request) (*session, error
 func readForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if err := r.ParseForm(); err != nil {
-		return &badRequest{fmt.Errorf("the form cannot be used: %w", err)}
+		return unread(err, "it is not a form as browsers send it")
 	}
 	return nil
 }

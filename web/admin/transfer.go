@@ -177,9 +177,9 @@ const (
 // importLinks stores the links of JSON lines as an export has them, and says of each
 // line that is not blank what became of it.
 func (s *server) importLinks(w http.ResponseWriter, r *http.Request) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxImport))
+	body, err := readBody(w, r, MaxImport)
 	if err != nil {
-		return &badRequest{fmt.Errorf("the body cannot be used: %w", err)}
+		return err
 	}
 	lines := bytes.Split(bytes.TrimPrefix(body, []byte("\ufeff")), []byte("\n"))
 	lines = slices.DeleteFunc(lines, func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 })
