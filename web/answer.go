@@ -107,6 +107,9 @@ func (s *server) refuse(err error, c echo.Context) {
 	}
 	if p.status == http.StatusMethodNotAllowed {
 		p.allow = s.allow[c.Path()]
+		if c.Path() == anySlug && s.takesVisits(c.Request()) {
+			p.allow += ", POST"
+		}
 	}
 	s.writeRefusal(c.Response(), c.Request(), p, err)
 }

@@ -155,8 +155,8 @@ func (d *description) check(method, path string, a *answer) error {
 		}
 		allowed := strings.Split(a.header.Get("Allow"), ", ")
 		operations = maps.Clone(operations)
-		if d.paths[found].template == "/{slug}" {
-			delete(operations, http.MethodPost) // which links have whose visits are limited
+		if d.paths[found].template == "/{slug}" && !slices.Contains(allowed, http.MethodPost) {
+			delete(operations, http.MethodPost) // which only links with a limit of visits have
 		}
 		if slices.Sort(allowed); !slices.Equal(allowed, slices.Sorted(maps.Keys(operations))) {
 			return fmt.Errorf("the path has other methods than Allow: %s", allowed)

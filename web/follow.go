@@ -96,6 +96,12 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// takesVisits reports whether the path is that of a link with POST among its methods.
+func (s *server) takesVisits(r *http.Request) bool {
+	_, target, err := find(r.Context(), s.service.Look, strings.TrimPrefix(r.URL.Path, "/"))
+	return err == nil && target.Limited
+}
+
 // withQuery appends a visitor's query, as it was sent, to a destination's own.
 func withQuery(destination, query string) string {
 	if query == "" {

@@ -136,6 +136,13 @@ func TestWhoMayVisitByPOST(t *testing.T) {
 			t.Errorf("POST %s: %d %v, want %d", target, w.Code, w.Header(), status)
 		}
 	}
+	for target, allow := range map[string]string{"/once": "GET, HEAD, POST", "/once.": "GET, HEAD, POST", "/free": "GET, HEAD", "/old": "GET, HEAD", "/none": "GET, HEAD"} {
+		for _, method := range []string{"PUT", "DELETE", "OPTIONS", "FOO"} {
+			if w := s.do(call{method: method, target: target}); w.Code != 405 || w.Header().Get("Allow") != allow {
+				t.Errorf("%s %s: %d, Allow %q, want %q", method, target, w.Code, w.Header().Get("Allow"), allow)
+			}
+		}
+	}
 	wantVisit(t, s, "/once", "https://example.org/")
 }
 

@@ -243,7 +243,7 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		{"limited", "a wait that is no number", header("Retry-After", "soon")},
 		{"unknown path", "a page there", status(200)},
 		{"unknown path", "another code", replace("not_found", "gone")},
-		{"unknown method", "other methods", header("Allow", "GET, HEAD, POST")},
+		{"unknown method", "other methods", header("Allow", "GET, HEAD, PUT")},
 		{"unknown method", "that it works", status(204)},
 		{"unknown method", "two lines", replace("\n", "\n\n")},
 		{"redirect", "a body", func(a *describedAnswer) { a.body = "Moved." }},

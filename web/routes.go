@@ -24,6 +24,9 @@ type route struct {
 	handle  handler
 }
 
+// anySlug is the path of the route that redirects.
+const anySlug = "/*"
+
 // routes is the whole surface: the router and the reserved slugs are made of it.
 func routes() []route {
 	read := []string{http.MethodGet, http.MethodHead}
@@ -44,7 +47,7 @@ func routes() []route {
 		{"/-/*", read, (*server).asset},
 		{"/:slug/qr.svg", read, (*server).qrSVG},
 		{"/:slug/qr.png", read, (*server).qrPNG},
-		{"/*", append(read, http.MethodPost), (*server).follow},
+		{anySlug, append(read, http.MethodPost), (*server).follow},
 	}
 }
 
@@ -69,7 +72,7 @@ func (s *server) router() http.Handler {
 	s.allow = make(map[string]string)
 	for _, route := range routes() {
 		s.allow[route.path] = strings.Join(route.methods, ", ")
-		if route.path == "/*" { // POST is only for links whose visits are limited, and none is looked up here
+		if route.path == anySlug { // POST is for some links only, see takesVisits
 			s.allow[route.path] = "GET, HEAD"
 		}
 		handle := s.guard(route.handle)
