@@ -28,7 +28,7 @@ func TestNoActWithoutItsLine(t *testing.T) {
 
 	f.store.fail["act"] = errors.New("the disk is full")
 	_, _, errMake := f.CreateKey(t.Context(), "new", 5)
-	_, errChange := f.ChangeKey(t.Context(), "script", 6)
+	_, errChange := f.ChangeKey(t.Context(), "script", 0, 6)
 	_, errOverride := f.PutOverride(t.Context(), shortener.Override{Target: "192.0.2.1", Limit: 1})
 	_, errBlock := f.AddBlock(t.Context(), "evil.example", "")
 	_, errDown := f.TakeDown(t.Context(), shortener.Selection{Host: "evil.example"}, "spam", "")
@@ -36,7 +36,7 @@ func TestNoActWithoutItsLine(t *testing.T) {
 	_, errImport := f.Import(t.Context(), []shortener.Managed{imported("imported", nil)}, 0)
 	for i, err := range []error{
 		errMake, errChange, errOverride, errBlock, errDown, errClock, errImport,
-		f.RevokeKey(t.Context(), "script"), f.RemoveBlock(t.Context(), "blocked.example", ""), f.Remove(t.Context(), "evil", ""),
+		f.RevokeKey(t.Context(), "script", 0), f.RemoveBlock(t.Context(), "blocked.example", ""), f.Remove(t.Context(), "evil", ""),
 		f.Record(t.Context(), "export", "csv"),
 	} {
 		if !errors.Is(err, shortener.ErrUnavailable) {

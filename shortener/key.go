@@ -59,13 +59,14 @@ func (s *Service) CreateKey(ctx context.Context, name string, daily int64) (Key,
 	return key, token, nil
 }
 
-// ChangeKey gives a key another limit, at once and for the day that has begun. The
+// ChangeKey gives a key another limit, at once and for the day that has begun. The id is
+// that of the key which the operator has seen; 0 means the key that has the name now. The
 // errors are [ErrInvalidKey], [ErrNoEntry], [ErrChanged], or wrap [ErrUnavailable].
-func (s *Service) ChangeKey(ctx context.Context, name string, daily int64) (Key, error) {
+func (s *Service) ChangeKey(ctx context.Context, name string, id quota.KeyID, daily int64) (Key, error) {
 	if err := s.checkDaily(daily); err != nil {
 		return Key{}, err
 	}
-	return s.onKey(ctx, AuditLine{Action: "change key", Target: name}, name, func(key *Key) ([]EntryChange, error) {
+	return s.onKey(ctx, AuditLine{Action: "change key", Target: name}, name, id, func(key *Key) ([]EntryChange, error) {
 		key.Daily = daily
 		replaced, err := key.entry(ReplaceEntry)
 		return []EntryChange{replaced}, err
@@ -73,9 +74,9 @@ func (s *Service) ChangeKey(ctx context.Context, name string, daily int64) (Key,
 }
 
 // RevokeKey takes a key away from its holder, at once. The links that it made lead
-// on. The errors are those of [Service.ChangeKey], but for [ErrInvalidKey].
-func (s *Service) RevokeKey(ctx context.Context, name string) error {
-	_, err := s.onKey(ctx, AuditLine{Action: "revoke key", Target: name}, name, func(*Key) ([]EntryChange, error) {
+// on. The id and the errors are those of [Service.ChangeKey], but for [ErrInvalidKey].
+func (s *Service) RevokeKey(ctx context.Context, name string, id quota.KeyID) error {
+	_, err := s.onKey(ctx, AuditLine{Action: "revoke key", Target: name}, name, id, func(*Key) ([]EntryChange, error) {
 		return []EntryChange{
 			{Entry{Kind: EntryKey, Name: name}, RemoveEntry},
 			// Its override goes with it, or a new key of that name would have it.
@@ -85,21 +86,20 @@ func (s *Service) RevokeKey(ctx context.Context, name string) error {
 	return err
 }
 
-// onKey does an act on the key that has the name now. Of that key others may change
-// the rest meanwhile. When another key has the name by then, the error is [ErrChanged]:
-// the operator meant the first one.
+// onKey does an act on the key that has the name, and the id unless that is 0. Of that key
+// others may change the rest meanwhile. When another key has the name, now or by then, the
+// error is [ErrChanged]: the operator meant the first one.
 func (s *Service) onKey(
-	ctx context.Context, line AuditLine, name string, change func(*Key) ([]EntryChange, error),
+	ctx context.Context, line AuditLine, name string, id quota.KeyID, change func(*Key) ([]EntryChange, error),
 ) (key Key, err error) {
-	var first quota.KeyID
 	err = s.basedOn(ctx, EntryKey, name, func(e Entry) (Act, error) {
 		if key, err = keyOf(e); err != nil {
 			return Act{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		if first == 0 {
-			first = key.ID
+		if id == 0 {
+			id = key.ID
 		}
-		if key.ID != first {
+		if key.ID != id {
 			return Act{}, ErrChanged
 		}
 		changes, err := change(&key)

@@ -54,7 +54,7 @@ func TestKeyIsAClient(t *testing.T) {
 	}
 	f.wantUsed(t, 1)
 	for _, row := range []struct{ daily, more int64 }{{5, 2}, {2, 0}, {6, 1}} {
-		if key, err := f.ChangeKey(t.Context(), "newsletter", row.daily); err != nil || key.Daily != row.daily {
+		if key, err := f.ChangeKey(t.Context(), "newsletter", 0, row.daily); err != nil || key.Daily != row.daily {
 			t.Fatalf("%+v, %v", key, err)
 		}
 		creates(row.more)
@@ -100,7 +100,7 @@ func TestKeyHoldsItsLinks(t *testing.T) {
 	if links, err := f.LinksOf(t.Context(), script.ID, ""); err != nil || len(links) != 1 || links[0] != link {
 		t.Errorf("its links are %v, %v", links, err)
 	}
-	if err := f.RevokeKey(t.Context(), "script"); err != nil {
+	if err := f.RevokeKey(t.Context(), "script", 0); err != nil {
 		t.Fatal(err)
 	}
 	if key, ok := f.FindKey(text); ok {
@@ -165,13 +165,13 @@ func TestKeyRules(t *testing.T) {
 			t.Errorf("%q with %d a day: %v, want %q", row.name, row.daily, err, row.says)
 		}
 	}
-	if _, err := f.ChangeKey(t.Context(), "a", 901); !errors.Is(err, shortener.ErrInvalidKey) {
+	if _, err := f.ChangeKey(t.Context(), "a", 0, 901); !errors.Is(err, shortener.ErrInvalidKey) {
 		t.Errorf("changed to more than is left: %v", err)
 	}
-	if _, err := f.ChangeKey(t.Context(), "unknown", 1); !errors.Is(err, shortener.ErrNoEntry) {
+	if _, err := f.ChangeKey(t.Context(), "unknown", 0, 1); !errors.Is(err, shortener.ErrNoEntry) {
 		t.Errorf("changing what is not there: %v", err)
 	}
-	if err := f.RevokeKey(t.Context(), "unknown"); !errors.Is(err, shortener.ErrNoEntry) {
+	if err := f.RevokeKey(t.Context(), "unknown", 0); !errors.Is(err, shortener.ErrNoEntry) {
 		t.Errorf("revoking what is not there: %v", err)
 	}
 	if _, _, err := f.CreateKey(t.Context(), "a", 1); !errors.Is(err, shortener.ErrEntryExists) {

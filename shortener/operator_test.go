@@ -315,6 +315,21 @@ func TestOverride(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
+	// One that was set before, of what no longer stands for one client, can be removed.
+	const stored = "2002:cb00:7109::/64" // in 6to4, which is the IPv4 address within
+	old := shortener.EntryChange{Entry: shortener.Entry{Kind: shortener.EntryOverride, Name: stored, Value: `{"limit":0}`}}
+	if _, err := f.store.Act(t.Context(), shortener.Act{Line: shortener.AuditLine{Action: "set override"}, Entries: []shortener.EntryChange{old}}); err != nil {
+		t.Fatal(err)
+	}
+	put("203.0.113.9", 1, time.Time{}) // the same host
+	for _, want := range []error{nil, shortener.ErrInvalidOverride} {
+		if err := f.RemoveOverride(t.Context(), stored); !errors.Is(err, want) {
+			t.Errorf("of a prefix in 6to4: %v, want %v", err, want)
+		}
+	}
+	if overrides, err := f.Overrides(t.Context()); err != nil || len(overrides) != 4 {
+		t.Errorf("the overrides are %+v, %v", overrides, err)
+	}
 	if _, err := f.PutOverride(t.Context(), shortener.Override{Target: "key nobody's", Limit: 1}); !errors.Is(err, shortener.ErrNoEntry) {
 		t.Errorf("of an unknown key: %v", err)
 	}
@@ -325,7 +340,7 @@ func TestOverride(t *testing.T) {
 	if _, err := f.Create(t.Context(), key.Client(), shortener.NewLink{URL: "https://example.org/"}, ""); !errors.Is(err, shortener.ErrBlocked) {
 		t.Errorf("a blocked key: %v", err)
 	}
-	if err := f.RevokeKey(t.Context(), "script"); err != nil {
+	if err := f.RevokeKey(t.Context(), "script", 0); err != nil {
 		t.Fatal(err)
 	}
 	key, _ = f.makeKey(t, "script", 5)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (s *Service) PutOverride(ctx context.Context, o Override) (Override, error)
 	changes := []EntryChange{{Entry{EntryOverride, o.Target, string(value)}, PutEntry}}
 	if name, ok := strings.CutPrefix(o.Target, keyTarget); ok {
 		// Of a key that is revoked meanwhile it would be left for a new one of that name.
-		_, err = s.onKey(ctx, line, name, func(*Key) ([]EntryChange, error) { return changes, nil })
+		_, err = s.onKey(ctx, line, name, 0, func(*Key) ([]EntryChange, error) { return changes, nil })
 	} else {
 		_, err = s.act(ctx, Act{Line: line, Entries: changes})
 	}
@@ -83,14 +84,19 @@ func (o Override) text() string {
 // RemoveOverride makes the policy's limit hold again, at once. The errors are
 // [ErrInvalidOverride], [ErrNoEntry], or wrap [ErrUnavailable].
 func (s *Service) RemoveOverride(ctx context.Context, target string) error {
+	entries, err := s.store.Entries(ctx, EntryOverride)
+	if err != nil {
+		return refusalOf(err)
+	}
+	// A target as it is listed may be one that is refused by now: its key is gone, or it
+	// no longer stands for one client.
 	name := target
-	if !strings.HasPrefix(target, keyTarget) { // a key may be gone by now
-		var err error
+	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.Name == target }) {
 		if name, err = s.canonicalTarget(ctx, target); err != nil {
 			return err
 		}
 	}
-	_, err := s.act(ctx, Act{
+	_, err = s.act(ctx, Act{
 		Line:    AuditLine{Action: "remove override", Target: name},
 		Entries: []EntryChange{{Entry{Kind: EntryOverride, Name: name}, RemoveEntry}},
 	})

@@ -166,9 +166,9 @@ func (s *Service) setTakenDown(ctx context.Context, sel Selection, action, reaso
 }
 
 // Remove deletes a link as its holder could, whether it is taken down or not. The
-// errors are [ErrNotFound], [ErrGone], or wrap [ErrUnavailable].
+// errors are [ErrInvalidSelection], [ErrNotFound], [ErrGone], or wrap [ErrUnavailable].
 func (s *Service) Remove(ctx context.Context, slug Slug, note string) error {
-	if err := s.Select(ctx, Selection{Slug: slug}, func(Link) bool { return true }); err != nil {
+	if _, err := s.selectOne(ctx, slug); err != nil {
 		return err
 	}
 	line := AuditLine{Action: "delete", Target: string(slug), Note: note}
@@ -182,12 +182,22 @@ func (s *Service) Remove(ctx context.Context, slug Slug, note string) error {
 // Show returns a link to an operator, as its holder sees it. The errors are those
 // of Remove.
 func (s *Service) Show(ctx context.Context, slug Slug) (m Managed, err error) {
-	err = s.Select(ctx, Selection{Slug: slug}, func(l Link) bool {
-		m.Link = l
-		return true
-	})
+	link, err := s.selectOne(ctx, slug)
 	if err != nil {
 		return Managed{}, err
 	}
-	return s.managed(ctx, m.Link)
+	return s.managed(ctx, link)
+}
+
+// selectOne returns the link of a slug. An empty slug, which in a [Selection] stands
+// for every link, is an error here.
+func (s *Service) selectOne(ctx context.Context, slug Slug) (link Link, err error) {
+	if slug == "" {
+		return Link{}, fmt.Errorf("%w: a slug is needed", ErrInvalidSelection)
+	}
+	err = s.Select(ctx, Selection{Slug: slug}, func(l Link) bool {
+		link = l
+		return true
+	})
+	return link, err
 }

@@ -81,7 +81,7 @@ func TestUnknownKey(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteSetup{every: time.Hour, burst: 1})
 	key, revoked := s.makeKey(t, "script", 5), s.makeKey(t, "revoked", 5)
-	if err := s.service.RevokeKey(t.Context(), "revoked"); err != nil {
+	if err := s.service.RevokeKey(t.Context(), "revoked", 0); err != nil {
 		t.Fatal(err)
 	}
 	before := s.store.calls.Load()

@@ -29,7 +29,7 @@ func deleteExpired(ctx context.Context, c *adminClient, line *commandLine, stdou
 		}
 		body := map[string]any{"expired_before": before, "dry_run": asked.DryRun, "note": asked.Note, "mark": mark}
 		if err := c.call(ctx, http.MethodPost, "/api/links/delete-expired", body, &answer); err != nil {
-			return fmt.Errorf("after %d links: %w", all, err)
+			return fmt.Errorf("after %s: %w", linksText(all), err)
 		}
 		all += answer.Links
 		if mark = answer.Next; mark == "" {
@@ -40,7 +40,7 @@ func deleteExpired(ctx context.Context, c *adminClient, line *commandLine, stdou
 	if asked.DryRun {
 		did = "to be deleted"
 	}
-	fmt.Fprintf(stdout, "%d links %s that expired before %s.\n", all, did, before.Format(time.RFC3339))
+	fmt.Fprintf(stdout, "%s %s that expired before %s.\n", linksText(all), did, before.Format(time.RFC3339))
 	return nil
 }
 

@@ -110,10 +110,12 @@ func enableLinks(ctx context.Context, c *adminClient, line *commandLine, stdout,
 
 func deleteLink(ctx context.Context, c *adminClient, line *commandLine, stdout, _ io.Writer) error {
 	asked := line.Links.Delete
-	if asked.ExpiredBefore != "" {
+	switch {
+	case asked.ExpiredBefore != "":
 		return deleteExpired(ctx, c, line, stdout)
-	}
-	if asked.DryRun {
+	case asked.Slug == "":
+		return &settingsError{[]error{errors.New("--slug or --expired-before needs a value; see snip --help")}}
+	case asked.DryRun:
 		return &settingsError{[]error{errors.New("--dry-run needs --expired-before; see snip --help")}}
 	}
 	return actOnLinks(ctx, c, "delete", map[string]any{"slug": asked.Slug, "note": asked.Note}, stdout, "deleted")
@@ -126,12 +128,15 @@ func actOnLinks(ctx context.Context, c *adminClient, act string, body map[string
 	if err := c.call(ctx, http.MethodPost, "/api/links/"+act, body, &answer); err != nil {
 		return err
 	}
-	noun := "links"
-	if answer.Links == 1 {
-		noun = "link"
-	}
-	fmt.Fprintf(stdout, "%d %s %s.\n", answer.Links, noun, done)
+	fmt.Fprintf(stdout, "%s %s.\n", linksText(answer.Links), done)
 	return nil
+}
+
+func linksText(n int) string {
+	if n == 1 {
+		return "1 link"
+	}
+	return strconv.Itoa(n) + " links"
 }
 
 // printable spells out what a terminal would not show, or show in another order.

@@ -111,9 +111,9 @@ func (i *importer) send(ctx context.Context) error {
 	for n, r := range answer.Results {
 		i.reported = i.lines[n]
 		i.outcomes[r.Outcome]++
-		text := fmt.Sprintf("%d\t%s\t%s", i.reported, r.Slug, r.Outcome)
+		text := fmt.Sprintf("%d\t%s\t%s", i.reported, printable(r.Slug), r.Outcome)
 		if r.Detail != "" {
-			text += "\t" + r.Detail
+			text += "\t" + printable(r.Detail)
 		}
 		fmt.Fprintln(i.report, text)
 	}

@@ -235,7 +235,7 @@ func testKeyMeanwhile(t *testing.T, stores []shortener.Store) {
 		if err == nil {
 			t.Errorf("%s was made twice", name)
 		}
-		if err = others.RevokeKey(t.Context(), name); err == nil {
+		if err = others.RevokeKey(t.Context(), name, 0); err == nil {
 			_, _, err = others.CreateKey(t.Context(), name, 7)
 		}
 		if err != nil {
@@ -250,34 +250,34 @@ func testKeyMeanwhile(t *testing.T, stores []shortener.Store) {
 		daily     int64 // of the key that is there afterwards; 0 is none
 	}{
 		{"a limit for one that was replaced", func(name string) error {
-			_, err := mine.ChangeKey(t.Context(), name, 20)
+			_, err := mine.ChangeKey(t.Context(), name, 0, 20)
 			return err
 		}, replace, shortener.ErrChanged, 7},
 		{"revoking one that was replaced", func(name string) error {
-			return mine.RevokeKey(t.Context(), name)
+			return mine.RevokeKey(t.Context(), name, 0)
 		}, replace, shortener.ErrChanged, 7},
 		{"an override for one that was replaced", func(name string) error {
 			_, err := mine.PutOverride(t.Context(), shortener.Override{Target: "key " + name, Limit: 1})
 			return err
 		}, replace, shortener.ErrChanged, 7},
 		{"a limit for one that was revoked", func(name string) error {
-			_, err := mine.ChangeKey(t.Context(), name, 20)
+			_, err := mine.ChangeKey(t.Context(), name, 0, 20)
 			return err
 		}, func(name string) {
-			if err := others.RevokeKey(t.Context(), name); err != nil {
+			if err := others.RevokeKey(t.Context(), name, 0); err != nil {
 				t.Error(err)
 			}
 		}, shortener.ErrNoEntry, 0},
 		{"a limit for one that got another limit", func(name string) error {
-			_, err := mine.ChangeKey(t.Context(), name, 20)
+			_, err := mine.ChangeKey(t.Context(), name, 0, 20)
 			return err
 		}, func(name string) {
-			if _, err := others.ChangeKey(t.Context(), name, 30); err != nil {
+			if _, err := others.ChangeKey(t.Context(), name, 0, 30); err != nil {
 				t.Error(err)
 			}
 		}, nil, 20},
 		{"revoking one that got an override", func(name string) error {
-			return mine.RevokeKey(t.Context(), name)
+			return mine.RevokeKey(t.Context(), name, 0)
 		}, func(name string) {
 			if _, err := others.PutOverride(t.Context(), shortener.Override{Target: "key " + name, Limit: 1}); err != nil {
 				t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"snip/quota"
 	"snip/shortener"
 )
 
@@ -33,16 +34,16 @@ func (s *server) makeKey(ctx context.Context, name string, daily int64) (shorten
 	return made, text, err
 }
 
-func (s *server) limitKey(ctx context.Context, name string, daily int64) (shortener.Key, error) {
-	changed, err := s.service.ChangeKey(ctx, name, daily)
+func (s *server) limitKey(ctx context.Context, name string, id quota.KeyID, daily int64) (shortener.Key, error) {
+	changed, err := s.service.ChangeKey(ctx, name, id, daily)
 	if err == nil {
 		s.log.Info("a key was changed", "name", changed.Name, "id", changed.ID.String(), "daily", changed.Daily)
 	}
 	return changed, err
 }
 
-func (s *server) endKey(ctx context.Context, name string) error {
-	err := s.service.RevokeKey(ctx, name)
+func (s *server) endKey(ctx context.Context, name string, id quota.KeyID) error {
+	err := s.service.RevokeKey(ctx, name, id)
 	if err == nil {
 		s.log.Info("a key was revoked", "name", name)
 	}

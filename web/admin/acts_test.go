@@ -91,7 +91,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	_, other := openAdmin(t, store.Store, time.Now)
 	for _, method := range []string{"PATCH", "DELETE"} {
 		store.run = func() {
-			if err := other.RevokeKey(t.Context(), "script"); err != nil {
+			if err := other.RevokeKey(t.Context(), "script", 0); err != nil {
 				t.Error(err)
 			}
 			if _, _, err := other.CreateKey(t.Context(), "script", 5); err != nil {

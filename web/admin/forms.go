@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -195,7 +196,11 @@ func (s *server) doChangeKey(ctx context.Context, f url.Values) (flash, error) {
 	if err != nil {
 		return flash{}, err
 	}
-	changed, err := s.limitKey(ctx, f.Get("name"), daily)
+	id, err := seenKey(f)
+	if err != nil {
+		return flash{}, err
+	}
+	changed, err := s.limitKey(ctx, f.Get("name"), id, daily)
 	return flash{Text: fmt.Sprintf("The key %q may make %s a day now.", changed.Name, several(changed.Daily, "link"))}, err
 }
 
@@ -215,8 +220,26 @@ func (s *server) asksToRevoke(ctx context.Context, f url.Values) (string, error)
 }
 
 func (s *server) doRevoke(ctx context.Context, f url.Values) (flash, error) {
+	id, err := seenKey(f)
+	if err != nil {
+		return flash{}, err
+	}
 	name := f.Get("name")
-	return flash{Text: fmt.Sprintf("The key %q is revoked.", name)}, s.endKey(ctx, name)
+	return flash{Text: fmt.Sprintf("The key %q is revoked.", name)}, s.endKey(ctx, name, id)
+}
+
+// seenKey returns the id of the key that the page has shown: another one may have its name
+// by now. It is 0 where the form has none.
+func seenKey(f url.Values) (quota.KeyID, error) {
+	text := f.Get("id")
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseUint(text, 16, 64)
+	if err != nil {
+		return 0, &badRequest{errors.New("id must be that of a key: 16 hexadecimal digits")}
+	}
+	return quota.KeyID(id), nil
 }
 
 // wholeNumber reads a field, from least to most.

@@ -156,6 +156,38 @@ func TestForms(t *testing.T) {
 	wantText(t, d.does("revoke-key", "name", "news & more", "confirmed", "yes"), `The key "news & more" is revoked.`)
 }
 
+// A form means the key that the page has shown, and not another one that got its name
+// between the question and the answer.
+func TestFormsMeanTheKeyThatWasShown(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t, memstore.New())
+	d.does("create-key", "name", "news", "daily", "5")
+	shown := regexp.MustCompile(`name="id" value="([0-9a-f]{16})"`).FindAllStringSubmatch(d.get("/").Body.String(), -1)
+	if len(shown) != 2 {
+		t.Fatalf("the page shows the ids %q", shown)
+	}
+	id := shown[0][1]
+	if question := d.post("/do/revoke-key", "name", "news", "id", id).Body.String(); !strings.Contains(question, `name="id" value="`+id+`"`) {
+		t.Errorf("the question forgets the id:\n%s", question)
+	}
+	if err := d.service.RevokeKey(t.Context(), "news", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.service.CreateKey(t.Context(), "news", 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*httptest.ResponseRecorder{
+		d.post("/do/revoke-key", "form", "key", "name", "news", "id", id, "confirmed", "yes"),
+		d.post("/do/change-key", "form", "key", "name", "news", "id", id, "daily", "9"),
+	} {
+		wantAnswer(t, w, http.StatusConflict, "was changed meanwhile")
+	}
+	wantAnswer(t, d.post("/do/revoke-key", "form", "key", "name", "news", "id", "news", "confirmed", "yes"), http.StatusBadRequest, "16 hexadecimal digits")
+	if keys, err := d.service.Keys(t.Context()); err != nil || len(keys) != 1 || keys[0].Daily != 7 {
+		t.Errorf("the keys are %+v, %v", keys, err)
+	}
+}
+
 // The key's text is in the page once, where its holder can be given it.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()

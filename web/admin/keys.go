@@ -72,7 +72,7 @@ func (s *server) changeKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &wanted); err != nil {
 		return err
 	}
-	changed, err := s.limitKey(r.Context(), r.URL.Query().Get("name"), wanted.Daily)
+	changed, err := s.limitKey(r.Context(), r.URL.Query().Get("name"), 0, wanted.Daily)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *server) changeKey(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) revokeKey(w http.ResponseWriter, r *http.Request) error {
-	if err := s.endKey(r.Context(), r.URL.Query().Get("name")); err != nil {
+	if err := s.endKey(r.Context(), r.URL.Query().Get("name"), 0); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

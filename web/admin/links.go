@@ -2,7 +2,7 @@ package admin
 
 import (
 	"encoding/base64"
-	"fmt"
+	"errors"
 	"net/http"
 	"time"
 
@@ -137,7 +137,7 @@ func (s *server) deleteExpired(w http.ResponseWriter, r *http.Request) error {
 	}
 	mark, err := base64.RawURLEncoding.DecodeString(wanted.Mark)
 	if err != nil {
-		return &badRequest{fmt.Errorf("mark must be what an answer had in next: %w", err)}
+		return &badRequest{errors.New("mark must be what an answer had in next")}
 	}
 	e := shortener.Expired{Before: wanted.ExpiredBefore, DryRun: wanted.DryRun, Note: wanted.Note, Mark: string(mark)}
 	links := 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"snip/quota"
 	"snip/shortener"
@@ -145,13 +146,12 @@ func encodeRow(m shortener.Managed) ([]byte, error) {
 func decodeRow(line []byte) (m shortener.Managed, err error) {
 	var r row
 	if err := json.Unmarshal(line, &r, json.RejectUnknownMembers(true)); err != nil {
-		// The slug tells which link it is, whatever is wrong with the rest.
+		// The slug tells which link it is, whatever is wrong with what follows it.
 		var named struct {
 			Slug shortener.Slug `json:"slug"`
 		}
-		if json.Unmarshal(line, &named) == nil {
-			m.Link.Slug = named.Slug
-		}
+		_ = json.Unmarshal(line, &named, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		m.Link.Slug = named.Slug
 		return m, jsonFault(err)
 	}
 	return r.link()

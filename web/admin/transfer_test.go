@@ -195,7 +195,11 @@ func TestExportAndImport(t *testing.T) {
 	do("POST", "/api/import", line+"{\n"+strings.Replace(line, "abc", "def", 1), http.StatusOK, `"outcome":"present"},{"outcome":"refused","detail":"`)
 	do("POST", "/api/import", strings.Replace(line, "https", "ftp", 1), http.StatusOK, `"outcome":"refused","detail":"url: must start with`)
 	do("POST", "/api/import", strings.Repeat(line, MaxRows+1), http.StatusBadRequest, "at most 256 are allowed")
-	do("POST", "/api/import", strings.Repeat("x", MaxImport+1), http.StatusBadRequest, "the body cannot be used: it has more than 2097152 bytes.")
+	do("POST", "/api/import", strings.Repeat("x", MaxImport+1), http.StatusBadRequest, `"the body cannot be used: it has more than 2097152 bytes."`)
+	do("POST", "/api/keys", strings.Repeat("x", maxBody+1), http.StatusBadRequest, `"the body cannot be used: it has more than 65536 bytes."`)
+	for _, rest := range []string{`,"slug":"def"}`, `,"url":"` + "\xff" + `"}`, `,"url":"https://exam`, `,"url":5}`, `,"color":1}`} {
+		do("POST", "/api/import", `{"slug":"abc"`+rest, http.StatusOK, `[{"slug":"`)
+	}
 	do("GET", "/api/export", "", http.StatusOK, line+strings.Replace(line, "abc", "def", 1))
 	do("GET", "/api/export?format=csv", "", http.StatusOK, "abc,https://example.org/,2026-11-29T12:00:00Z,,0,0,false,,false,0,0,0,0,0,false\r\n")
 	do("GET", "/api/export?format=xml", "", http.StatusBadRequest, "jsonl or csv is needed")
