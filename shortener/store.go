@@ -23,15 +23,16 @@ type Creation struct {
 
 // Health is how a store is; what a store does not know is zero.
 type Health struct {
-	Bytes      int64         // of the file
-	Commits    int64         // since it was opened
-	Operations int64         // that they held
-	CommitTime time.Duration // that they took, added up
+	Bytes      int64 // of the file
+	Commits    int64 // since it was opened
+	Operations int64 // that they held
+	FreePages  int64 // of the file: what a commit writes goes there first
+	CommitTime HistogramCounts
 	LastCommit time.Duration
-	WaitTime   time.Duration // that operations had waited before their commits began, added up
-	Waiting    int           // writes that are waiting
-	TurnedAway int64         // writes for which there was no room to wait
-	Trouble    string        // why nothing can be written; empty where it can
+	WaitTime   HistogramCounts // of operations, before their commits began
+	Waiting    int             // writes that are waiting
+	TurnedAway int64           // writes for which there was no room to wait
+	Trouble    string          // why nothing can be written; empty where it can
 }
 
 // Uncounted makes what could not be counted a kind of [ErrUnavailable], as stores

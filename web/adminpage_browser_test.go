@@ -21,6 +21,7 @@ import (
 	"snip/quota"
 	"snip/shortener"
 	"snip/shortener/memstore"
+	"snip/web"
 	"snip/web/admin"
 )
 
@@ -87,6 +88,7 @@ func newDesk(t *testing.T, now func() time.Time) (http.Handler, *shortener.Servi
 			Started:     now().AddDate(0, 0, -2),
 			Settings:    admin.Settings{Policy: policy, Every: 10 * time.Second, Burst: 3, Checks: checks},
 			Connections: func() admin.Connections { return admin.Connections{} },
+			Requests:    new(web.RequestTimes).Each,
 			Throttle:    (*quota.Throttle)(nil).Stats,
 			Changes:     (*quota.Throttle)(nil).Stats,
 			Blocklist:   func() []admin.Blocklist { return []admin.Blocklist{{Path: longAddress, Names: 7, Error: "gone"}} },

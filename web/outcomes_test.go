@@ -25,6 +25,7 @@ func (s *site) outcomes(t *testing.T) map[string]int {
 		Service: s.service,
 		Process: admin.Process{
 			Connections: func() admin.Connections { return admin.Connections{} },
+			Requests:    new(RequestTimes).Each,
 			Throttle:    s.config.Throttle.Stats,
 			Changes:     s.config.Changes.Stats,
 			Blocklist:   func() []admin.Blocklist { return nil },

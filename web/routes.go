@@ -75,15 +75,17 @@ func (s *server) router() http.Handler {
 		if route.path == anySlug { // POST is for some links only, see takesVisits
 			s.allow[route.path] = "GET, HEAD"
 		}
-		handle := s.guard(route.handle)
+		times := s.requestTimes.of(route.path)
+		handle := s.timed(times, s.guard(route.handle))
+		notAllowed := s.timed(times, func(echo.Context) error { return echo.ErrMethodNotAllowed })
 		for _, method := range refused {
 			switch {
 			case slices.Contains(route.methods, method):
 				e.Add(method, route.path, handle)
 			case method == http.MethodOptions:
-				e.Add(method, route.path, s.preflight)
+				e.Add(method, route.path, s.timed(times, s.preflight))
 			default:
-				e.Add(method, route.path, func(echo.Context) error { return echo.ErrMethodNotAllowed })
+				e.Add(method, route.path, notAllowed)
 			}
 		}
 	}

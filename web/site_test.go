@@ -82,6 +82,7 @@ func newSite(t testing.TB, c siteSetup) *site {
 		KeysOnly:       c.keysOnly,
 		Contact:        c.contact,
 		ClientIPHeader: c.header,
+		RequestTimes:   new(RequestTimes),
 		RedirectStatus: c.redirect,
 		Log:            slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now:            s.time.now,

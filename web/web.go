@@ -37,10 +37,11 @@ type Config struct {
 	PublicURL      *url.URL        // what short links start with; its path is the prefix that is served too
 	Contact        string          // an e-mail address or a URL; empty leaves it out
 	TrustedProxies []netip.Prefix
-	NAT64          quota.NAT64 // with sound prefixes
-	CORSOrigins    []string    // whose pages may use the API, as [ParseOrigin] reads them; none turns CORS off
-	ClientIPHeader string      // X-Forwarded-For when empty
-	RedirectStatus int         // 301, 302, 307 or 308; 302 when zero
+	NAT64          quota.NAT64   // with sound prefixes
+	CORSOrigins    []string      // whose pages may use the API, as [ParseOrigin] reads them; none turns CORS off
+	ClientIPHeader string        // X-Forwarded-For when empty
+	RequestTimes   *RequestTimes // counts how long requests take; nil where nobody asks
+	RedirectStatus int           // 301, 302, 307 or 308; 302 when zero
 	Log            *slog.Logger
 	Now            func() time.Time
 }
@@ -66,21 +67,22 @@ type server struct {
 	now            func() time.Time
 	log            *slog.Logger
 
-	description []byte // of the interface
-	languages   *catalogue
-	pages       *pages
-	assets      map[string]asset
-	clients     clientFinder
-	proxies     *proxyWatch
-	foreign     foreign.Guard // against pages of other sites
-	corsOrigins []string      // whose pages may use the API
-	faults      *faultLog
-	agents      *agents
-	pacer       *pacer // of pages and pictures
-	pageCache   *pageCache
-	pictures    *otter.Cache[pictureKey, asset]
-	places      places
-	allow       map[string]string // the Allow header of each route
+	description  []byte // of the interface
+	languages    *catalogue
+	pages        *pages
+	assets       map[string]asset
+	clients      clientFinder
+	proxies      *proxyWatch
+	foreign      foreign.Guard // against pages of other sites
+	corsOrigins  []string      // whose pages may use the API
+	faults       *faultLog
+	agents       *agents
+	requestTimes *RequestTimes
+	pacer        *pacer // of pages and pictures
+	pageCache    *pageCache
+	pictures     *otter.Cache[pictureKey, asset]
+	places       places
+	allow        map[string]string // the Allow header of each route
 }
 
 // New returns the public handler. It is to be served by [http.Server] over
@@ -89,6 +91,9 @@ type server struct {
 func New(c Config) (http.Handler, error) {
 	if c.ClientIPHeader == "" {
 		c.ClientIPHeader = "X-Forwarded-For"
+	}
+	if c.RequestTimes == nil {
+		c.RequestTimes = new(RequestTimes)
 	}
 	switch c.RedirectStatus {
 	case 0:
@@ -162,12 +167,13 @@ func New(c Config) (http.Handler, error) {
 			Hosts:    []string{host},
 			Loopback: foreign.IsLoopback(host),
 		},
-		corsOrigins: listed,
-		faults:      newFaultLog(c.Log, c.Now),
-		agents:      agents,
-		pacer:       newPacer(),
-		pageCache:   newPageCache(),
-		pictures:    pictures,
+		corsOrigins:  listed,
+		faults:       newFaultLog(c.Log, c.Now),
+		agents:       agents,
+		requestTimes: c.RequestTimes,
+		pacer:        newPacer(),
+		pageCache:    newPageCache(),
+		pictures:     pictures,
 	}
 	return unread(withoutPrefix(prefixOf(c.PublicURL), s.cors(s.router()))), nil
 }

@@ -113,7 +113,7 @@ func serveForBenchmark(b *testing.B, policy quota.Policy, throttle quota.Throttl
 	if err != nil {
 		b.Fatal(err)
 	}
-	handler, err := newHandler(c, newService(c, store, nil, time.Now), throttles, time.Now, log)
+	handler, err := newHandler(c, newService(c, store, nil, time.Now), throttles, nil, time.Now, log)
 	if err != nil {
 		b.Fatal(err)
 	}

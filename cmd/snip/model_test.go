@@ -95,7 +95,7 @@ func serveSite(file string, now func() time.Time, args ...string) (site, error) 
 	if s.store, err = boltstore.Open(s.file, boltstore.Options{}); err != nil {
 		return s, err
 	}
-	s.Handler, err = newHandler(c, newService(c, s.store, nil, now), throttles{}, now, slog.New(slog.DiscardHandler))
+	s.Handler, err = newHandler(c, newService(c, s.store, nil, now), throttles{}, nil, now, slog.New(slog.DiscardHandler))
 	return s, err
 }
 

@@ -76,7 +76,8 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	handler, err := newHandler(c, service, throttles, time.Now, log)
+	requests := new(web.RequestTimes)
+	handler, err := newHandler(c, service, throttles, requests, time.Now, log)
 	if err != nil {
 		return err
 	}
@@ -97,6 +98,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		Version:     versionText(),
 		Started:     time.Now().UTC(),
 		Connections: watch.stats,
+		Requests:    requests.Each,
 		Settings:    admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly, Checks: c.checks},
 		Throttle:    throttles.creations.Stats,
 		Changes:     throttles.changes.Stats,
@@ -168,7 +170,10 @@ func newService(c config, store shortener.Store, blocklist shortener.Blocklist, 
 	})
 }
 
-func newHandler(c config, service *shortener.Service, throttles throttles, now func() time.Time, log *slog.Logger) (http.Handler, error) {
+func newHandler(
+	c config, service *shortener.Service, throttles throttles, requests *web.RequestTimes,
+	now func() time.Time, log *slog.Logger,
+) (http.Handler, error) {
 	return web.New(web.Config{
 		Service:        service,
 		Throttle:       throttles.creations,
@@ -181,6 +186,7 @@ func newHandler(c config, service *shortener.Service, throttles throttles, now f
 		TrustedProxies: c.proxies,
 		NAT64:          c.nat64,
 		ClientIPHeader: c.header,
+		RequestTimes:   requests,
 		RedirectStatus: c.redirect,
 		Log:            log,
 		Now:            now,

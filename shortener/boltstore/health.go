@@ -11,24 +11,25 @@ import (
 
 // commits are counted for whoever watches.
 type commits struct {
-	number, operations, turnedAway atomic.Int64
-	took, last, waited             atomic.Int64 // in nanoseconds
+	operations, turnedAway atomic.Int64
+	last                   atomic.Int64 // in nanoseconds
+	took, waited           shortener.Histogram
 }
 
 func (c *commits) add(took time.Duration) {
-	c.number.Add(1)
-	c.took.Add(int64(took))
+	c.took.Observe(took)
 	c.last.Store(int64(took))
 }
 
 // Health implements [shortener.Store].
 func (s *Store) Health() shortener.Health {
+	took := s.commits.took.Counts()
 	h := shortener.Health{
-		Commits:    s.commits.number.Load(),
+		Commits:    took.Count,
 		Operations: s.commits.operations.Load(),
-		CommitTime: time.Duration(s.commits.took.Load()),
+		CommitTime: took,
 		LastCommit: time.Duration(s.commits.last.Load()),
-		WaitTime:   time.Duration(s.commits.waited.Load()),
+		WaitTime:   s.commits.waited.Counts(),
 		Waiting:    len(s.queue) + len(s.lesser),
 		TurnedAway: s.commits.turnedAway.Load(),
 	}
@@ -37,7 +38,8 @@ func (s *Store) Health() shortener.Health {
 	}
 	// Where the file cannot be read there is nothing to say of its size.
 	_ = s.view(func(tx *bbolt.Tx) error {
-		h.Bytes = tx.Size()
+		stats := tx.DB().Stats()
+		h.Bytes, h.FreePages = tx.Size(), int64(stats.FreePageN+stats.PendingPageN)
 		return nil
 	})
 	return h

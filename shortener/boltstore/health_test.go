@@ -18,7 +18,7 @@ func TestHealth(t *testing.T) {
 	}
 	// The day's secret is an operation, too.
 	h := s.Health()
-	if h.Operations != 6 || h.Commits < 2 || h.CommitTime < h.LastCommit || h.LastCommit <= 0 || h.WaitTime <= 0 || h.TurnedAway != 0 || h.Waiting != 0 {
+	if h.Operations != 6 || h.Commits < 2 || h.CommitTime.Count != h.Commits || h.CommitTime.Sum < h.LastCommit || h.LastCommit <= 0 || h.WaitTime.Sum <= 0 || h.WaitTime.Count != 6 || h.TurnedAway != 0 || h.Waiting != 0 {
 		t.Errorf("after six operations: %+v", h)
 	}
 }

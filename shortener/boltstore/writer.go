@@ -216,7 +216,7 @@ func (s *Store) commit(batch []*operation) (newDay bool) {
 	}
 	s.commits.operations.Add(int64(len(claimed)))
 	for _, op := range claimed {
-		s.commits.waited.Add(int64(begun.Sub(op.queued)))
+		s.commits.waited.Observe(begun.Sub(op.queued))
 	}
 	newDay = newDay && err == nil
 	if newDay {

@@ -193,19 +193,21 @@ func (s *Store) Close() error {
 
 // commits is what [shortener.Health] tells of them.
 type commits struct {
-	number, operations, turnedAway atomic.Int64
-	took, last, waited             atomic.Int64 // in nanoseconds
-	trouble                        atomic.Pointer[string]
+	operations, turnedAway atomic.Int64
+	last                   atomic.Int64 // in nanoseconds
+	took, waited           shortener.Histogram
+	trouble                atomic.Pointer[string]
 }
 
 // Health implements [shortener.Store].
 func (s *Store) Health() shortener.Health {
+	took := s.health.took.Counts()
 	h := shortener.Health{
-		Commits:    s.health.number.Load(),
+		Commits:    took.Count,
 		Operations: s.health.operations.Load(),
-		CommitTime: time.Duration(s.health.took.Load()),
+		CommitTime: took,
 		LastCommit: time.Duration(s.health.last.Load()),
-		WaitTime:   time.Duration(s.health.waited.Load()),
+		WaitTime:   s.health.waited.Counts(),
 		Waiting:    len(s.creations.waiting) + len(s.visits.waiting),
 		TurnedAway: s.health.turnedAway.Load(),
 	}

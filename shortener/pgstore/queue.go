@@ -146,7 +146,7 @@ func (q *queue[T]) commit(batch []*waiting[T]) {
 	for _, w := range batch {
 		if w.take() {
 			claimed, operations = append(claimed, w), append(operations, w.operation)
-			q.health.waited.Add(int64(begun.Sub(w.queued)))
+			q.health.waited.Observe(begun.Sub(w.queued))
 		}
 	}
 	if len(claimed) == 0 {

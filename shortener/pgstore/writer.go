@@ -172,8 +172,7 @@ func (w *writer) lookUp(ctx context.Context, batch *int64) error {
 }
 
 func (w *writer) count(took time.Duration) {
-	w.health.number.Add(1)
-	w.health.took.Add(int64(took))
+	w.health.took.Observe(took)
 	w.health.last.Store(int64(took))
 }
 

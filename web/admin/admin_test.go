@@ -57,6 +57,11 @@ func openChecked(t *testing.T, store shortener.Store, now func() time.Time, chec
 			Version:  "snip v1",
 			Started:  dayStart(now()).AddDate(0, 0, -1),
 			Settings: Settings{Policy: policy, Every: 10 * time.Second, Burst: 3, Checks: checks},
+			Requests: func(each func(string, string, shortener.HistogramCounts)) {
+				var h shortener.Histogram
+				h.Observe(3 * time.Millisecond)
+				each("/{slug}", "3xx", h.Counts())
+			},
 			Connections: func() Connections {
 				return Connections{Limit: 960, Open: map[string]int64{"idle": 5}, Closed: map[string]int64{"service": 6}, Refused: map[string]int64{"client": 4}}
 			},

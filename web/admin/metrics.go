@@ -39,8 +39,12 @@ var (
 	bytesDesc       = desc("store_bytes", "Size of the data file.")
 	commitsDesc     = desc("store_commits_total", "Commits since the file was opened.")
 	operationsDesc  = desc("store_operations_total", "Operations that the commits held.")
+	freePagesDesc   = desc("store_free_pages", "Pages of the data file that commits fill before the file grows.")
 	commitTimeDesc  = desc("store_commit_seconds_total", "Time that the commits took.")
 	waitTimeDesc    = desc("store_wait_seconds_total", "Time that operations waited before their commits began.")
+	commitsDurDesc  = desc("store_commit_duration_seconds", "Commits by how long they took.")
+	waitsDurDesc    = desc("store_wait_duration_seconds", "Operations by how long they waited before their commits began.")
+	requestsDurDesc = desc("http_request_duration_seconds", "Requests to the public listener by how long they took until the answer was written.", "route", "status")
 	waitingDesc     = desc("store_waiting_writes", "Writes that are waiting.")
 	turnedAwayDesc  = desc("store_turned_away_total", "Writes for which there was no room to wait.")
 	troubleDesc     = desc("store_trouble", "Whether nothing can be written.")
@@ -64,6 +68,16 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
+	histogram := func(d *prometheus.Desc, c shortener.HistogramCounts, labels ...string) {
+		buckets := make(map[float64]uint64, len(c.Within))
+		for i, bound := range shortener.HistogramBounds {
+			buckets[bound.Seconds()] = uint64(c.Within[i])
+		}
+		ch <- prometheus.MustNewConstHistogram(d, uint64(c.Count), c.Sum.Seconds(), buckets, labels...)
+	}
+	m.process.Requests(func(route, class string, times shortener.HistogramCounts) {
+		histogram(requestsDurDesc, times, route, class)
+	})
 	o := m.service.Outcomes()
 	for outcome, n := range creations(o) {
 		count(creationsDesc, float64(n), outcome)
@@ -110,8 +124,11 @@ func (m metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(bytesDesc, float64(h.Bytes))
 	count(commitsDesc, float64(h.Commits))
 	count(operationsDesc, float64(h.Operations))
-	count(commitTimeDesc, h.CommitTime.Seconds())
-	count(waitTimeDesc, h.WaitTime.Seconds())
+	gauge(freePagesDesc, float64(h.FreePages))
+	count(commitTimeDesc, h.CommitTime.Sum.Seconds())
+	count(waitTimeDesc, h.WaitTime.Sum.Seconds())
+	histogram(commitsDurDesc, h.CommitTime)
+	histogram(waitsDurDesc, h.WaitTime)
 	gauge(waitingDesc, float64(h.Waiting))
 	count(turnedAwayDesc, float64(h.TurnedAway))
 	gauge(troubleDesc, truth(h.Trouble != ""))

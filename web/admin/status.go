@@ -15,6 +15,7 @@ type Process struct {
 	Started     time.Time
 	Settings    Settings
 	Connections func() Connections
+	Requests    func(func(route, class string, times shortener.HistogramCounts)) // calls with the times of each
 	Throttle    func() quota.ThrottleStats
 	Changes     func() quota.ThrottleStats // of changes to links
 	Blocklist   func() []Blocklist
@@ -127,7 +128,7 @@ func (s *server) status(ctx context.Context) status {
 		Commits:     h.Commits,
 		Operations:  h.Operations,
 		LastCommit:  h.LastCommit.Seconds(),
-		CommitsTook: h.CommitTime.Seconds(),
+		CommitsTook: h.CommitTime.Sum.Seconds(),
 		Waiting:     h.Waiting,
 		TurnedAway:  h.TurnedAway,
 		Trouble:     h.Trouble,
