@@ -76,7 +76,11 @@ func clearExpired(service *shortener.Service, days int64, leads func() bool, log
 		return func() {}
 	}
 	return repeat(expiredEvery, func(ctx context.Context) {
-		n, err := clearOnce(ctx, service, time.Now().UTC().AddDate(0, 0, -int(days)), days, leads)
+		before, err := clearBefore(ctx, service, time.Now(), int(days))
+		n := 0
+		if err == nil && !before.IsZero() {
+			n, err = clearOnce(ctx, service, before, days, leads)
+		}
 		if n > 0 {
 			log.Info("links were deleted that had expired long ago", "links", n, "days", days)
 		}
@@ -84,6 +88,30 @@ func clearExpired(service *shortener.Service, days int64, leads func() bool, log
 			log.Warn("links that expired long ago could not be deleted; the next try follows", "err", err, "in", expiredEvery.String())
 		}
 	})
+}
+
+// clearBefore returns before which instant links must have expired to be deleted: that is
+// some days ago, and no later than the newest day of the history that is as long ago. A
+// clock that jumps ahead leaves those days out, so it takes no link that is alive for
+// expired until as many days have passed. The zero time stands for no link.
+func clearBefore(ctx context.Context, service *shortener.Service, now time.Time, days int) (time.Time, error) {
+	records, err := service.History(ctx, shortener.HistoryDays)
+	if err != nil {
+		return time.Time{}, err
+	}
+	before := now.UTC().AddDate(0, 0, -days)
+	confirmed := now.UTC().AddDate(0, 0, -min(days, shortener.HistoryDays/2)).Format(time.DateOnly)
+	for _, r := range records {
+		if r.Day > confirmed {
+			continue
+		}
+		day, err := time.Parse(time.DateOnly, r.Day)
+		if day.Before(before) {
+			before = day
+		}
+		return before, err
+	}
+	return time.Time{}, nil
 }
 
 // clearOnce looks at every link once. It ends with the context and with the lead.

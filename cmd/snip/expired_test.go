@@ -75,6 +75,44 @@ func TestDeleteExpiredCommand(t *testing.T) {
 	}
 }
 
+// TestClearBefore moves on with the days of the history, and not with a clock that jumps
+// ahead.
+func TestClearBefore(t *testing.T) {
+	t.Parallel()
+	clock := func() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
+	s := openSite(t, filepath.Join(t.TempDir(), "snip.db"), clock)
+	service := shortener.New(shortener.Config{Store: s.store, Now: clock})
+	check := func(now string, days int, want string) {
+		t.Helper()
+		instant, err := time.Parse(time.DateTime, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := clearBefore(t.Context(), service, instant, days)
+		if got := before.Format(time.DateOnly); err != nil || (want == "") != before.IsZero() || want != "" && got != want {
+			t.Errorf("at %s, %d days: %s, %v, want %q", now, days, got, err, want)
+		}
+	}
+	check("2026-11-29 12:00:00", 30, "")
+	for _, day := range []string{"2026-10-20", "2026-10-28", "2026-10-30", "2026-11-28", "2026-11-29"} {
+		if err := s.store.AddHistory(t.Context(), shortener.DayRecord{Day: day, Created: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("2026-11-29 12:00:00", 30, "2026-10-30")
+	check("2026-11-28 12:00:00", 30, "2026-10-28") // nothing was counted on the day after it
+	check("2026-11-29 12:00:00", 60, "")
+	check("2026-11-30 12:00:00", 1, "2026-11-29")
+	check("2026-11-29 12:00:00", 5000, "")
+	check("2031-11-29 12:00:00", 30, "2026-11-29") // a jump of years
+	if err := s.store.AddHistory(t.Context(), shortener.DayRecord{Day: "2031-11-29", Created: 1}); err != nil {
+		t.Fatal(err)
+	}
+	check("2031-12-28 12:00:00", 30, "2026-11-29")
+	check("2031-12-29 12:00:00", 30, "2031-11-29")
+	check("2031-12-29 12:00:00", 2000, "2026-07-08") // further back than the history needs to confirm
+}
+
 // TestClearOnce deletes by itself where it leads, and leaves counters that equal links
 // and tombstones.
 func TestClearOnce(t *testing.T) {
