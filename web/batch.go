@@ -154,8 +154,8 @@ func (b *wanted) readLines(text string) error {
 }
 
 // endsInColumn reports whether a line looks like a row of a table, as in
-// "https://example.org/,one": what follows its last comma is nothing, a date, or could
-// be a slug. Kept as a destination, it would lead elsewhere without a word.
+// "https://example.org/,one": what follows its last comma is one of the columns. Kept as a
+// destination, it would lead elsewhere without a word.
 func endsInColumn(line string) bool {
 	comma := strings.LastIndexByte(line, ',')
 	if comma < 0 {
@@ -163,11 +163,12 @@ func endsInColumn(line string) bool {
 	}
 	last := strings.TrimSpace(line[comma+1:])
 	_, slug := shortener.ParseSlug(last)
-	return last == "" || slug || instant.MatchString(last)
+	return slug || column.MatchString(last)
 }
 
-// instant is a date, with or without the time that expires_at has.
-var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\d([Tt ][\d:.]+([Zz]|[+-][\d:]+)?)?$`)
+// column is what a table has next to an address, but for slugs: nothing, a number, a date,
+// with or without the time that expires_at has, words, or the end of text in quotes.
+var column = regexp.MustCompile(`^(?:\d*|\d{4}-\d\d-\d\d(?:[Tt ][\d:.]+(?:[Zz]|[+-][\d:]+)?)?|[\pL\pM\d]+(?:\s+[\pL\pM\d]+)+|.*")$`)
 
 func (b *wanted) add(link shortener.NewLink) error {
 	if len(b.links) == shortener.MaxBatch {

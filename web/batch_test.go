@@ -202,6 +202,10 @@ func TestWrongItems(t *testing.T) {
 			line(1, 0, "url", "invalid_url", "url: ends like a row of a table"), line(3, 2, "url", "invalid_url", "url: ends like a row"),
 			line(4, 3, "url", "invalid_url", "url: ends like a row"), line(5, 4, "url", "invalid_url", "url: ends like a row"),
 			line(6, 5, "url", "invalid_url", "url: ends like a row")}},
+		{"rows of other tables", mediaPlain, "https://example.org/1,2\nhttps://example.org/2,2030-01-01T00:00:00Z,5\nhttps://example.org/3,\"one, two\"\nhttps://example.org/4,My title\n" +
+			"https://example.org/5,one.html\nhttps://example.org/6,나의 링크\nhttps://example.org/7,a b/c\nhttps://example.org/8,_x", 400, "invalid_url", []itemFault{
+			line(1, 0, "url", "invalid_url", "url: ends like a row of a table"), line(2, 1, "url", "invalid_url", "url: ends like a row"),
+			line(3, 2, "url", "invalid_url", "url: ends like a row"), line(4, 3, "url", "invalid_url", "url: ends like a row"), line(6, 5, "url", "invalid_url", "url: ends like a row")}},
 		{"rows in a form", mediaForm, "url=https://example.org/1,one%0Ahttps://example.org/2,two", 400, "invalid_url", []itemFault{
 			line(1, 0, "url", "invalid_url", "url: ends like a row"), line(2, 1, "url", "invalid_url", "url: ends like a row")}},
 		{"two on a line", mediaPlain, "https://example.org/1 https://example.org/2\nhttps://example.org/3\u200b", 400, "invalid_url", []itemFault{
