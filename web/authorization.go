@@ -78,7 +78,7 @@ func bearer(r *http.Request) (text shortener.Token, shown bool) {
 		}
 		switch {
 		case !strings.EqualFold(scheme, "Bearer"):
-			if strings.Contains(line, shortener.KeyPrefix) {
+			if holdsKey(line) {
 				return "", true
 			}
 			continue
@@ -92,6 +92,14 @@ func bearer(r *http.Request) (text shortener.Token, shown bool) {
 		text, shown = shortener.Token(strings.TrimLeft(rest, " ")), true
 	}
 	return text, shown
+}
+
+// holdsKey reports whether a line that names another scheme holds a key, also as the user
+// name or password of Basic, where base64 hides it.
+func holdsKey(line string) bool {
+	basic := http.Request{Header: http.Header{"Authorization": {line}}}
+	user, password, _ := basic.BasicAuth()
+	return strings.Contains(strings.ToLower(line+" "+user+" "+password), shortener.KeyPrefix)
 }
 
 func unauthorized(m message) *problem {

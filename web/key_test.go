@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -93,6 +94,8 @@ func TestUnknownKey(t *testing.T) {
 		{"Bearer\t" + key}, {"bearer\t" + revoked}, {"Bearer \t" + key}, {"Bearer\u00a0" + key}, {"Bearer:" + key}, {"Bearer=" + key}, {"Bearer," + key},
 		{"Bearer\"" + key + "\""}, {"Bearer \"" + key + "\""}, {"Bearer" + key}, {"Bearer\t"}, {"Bearer\t" + strings.Repeat("A", 26)},
 		{"Token\t" + key}, {"\u00a0Bearer " + key}, {"Basic QTpC, Bearer " + key}, {`Token token="` + key + `"`},
+		{"Basic " + base64.StdEncoding.EncodeToString([]byte(key+":"))}, {"basic " + base64.StdEncoding.EncodeToString([]byte("me:"+key))},
+		{"Token " + strings.ToUpper(key)}, {"Bearer " + strings.ToUpper(key)},
 	} {
 		for _, target := range []string{"/api/links", "/api/quota", "/api/keys/self/links"} {
 			method := map[bool]string{true: "POST", false: "GET"}[target == "/api/links"]
