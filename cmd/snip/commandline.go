@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -203,6 +206,10 @@ func parseCommandLine(args, environ []string, stdout io.Writer) (asked, error) {
 		kong.Writers(stdout, io.Discard),
 		kong.Exit(func(int) { answered = true }),
 		groups,
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), decodes(parseLength)),
+		kong.KindMapper(reflect.Int, decodes(parseInt)),
+		kong.KindMapper(reflect.Int64, decodes(parseInt)),
+		kong.KindMapper(reflect.Uint64, decodes(parseUint)),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 120}),
 		kong.ValueFormatter(helpWithVariable),
 		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, namePlaceholder) }),
@@ -243,6 +250,38 @@ func parseCommandLine(args, environ []string, stdout io.Writer) (asked, error) {
 	}
 	slices.Sort(a.unknown)
 	return a, nil
+}
+
+// decodes reads a value of a flag with parse, whose errors are sentences: those of kong
+// tell of types of Go.
+func decodes[T any](parse func(string) (T, error)) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("value", &text); err != nil {
+			return err
+		}
+		value, err := parse(text)
+		if err == nil {
+			target.Set(reflect.ValueOf(value).Convert(target.Type()))
+		}
+		return err
+	}
+}
+
+func parseInt(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		err = fmt.Errorf("%q: a whole number that is not too large is needed", text)
+	}
+	return n, err
+}
+
+func parseUint(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		err = fmt.Errorf("%q: a whole number of at least 0 that is not too large is needed", text)
+	}
+	return n, err
 }
 
 // isSetting tells the settings from --help and --version.

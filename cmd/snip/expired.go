@@ -52,15 +52,24 @@ func parseBefore(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.DateOnly, text); err == nil {
 		return t, nil
 	}
-	if number, ok := strings.CutSuffix(text, "d"); ok {
-		if days, err := strconv.Atoi(number); err == nil && days >= 0 && days <= mostDays {
-			return now.UTC().AddDate(0, 0, -days), nil
-		}
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+	if d, err := parseLength(text); err == nil && d >= 0 {
 		return now.UTC().Add(-d), nil
 	}
 	return time.Time{}, errors.New("a time such as 2026-11-29T12:00:00Z, a date such as 2026-11-29, or how long ago, such as 30d or 12h, is needed")
+}
+
+// parseLength reads a length of time in days, or as [time.ParseDuration] does.
+func parseLength(text string) (time.Duration, error) {
+	if number, ok := strings.CutSuffix(text, "d"); ok {
+		if days, err := strconv.Atoi(number); err == nil && days >= 0 && days <= mostDays {
+			return time.Duration(days) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = fmt.Errorf("%q: a length of time such as 90m, 24h or 7d is needed", text)
+	}
+	return d, err
 }
 
 // mostDays bounds how many days after its expiry a link is kept.

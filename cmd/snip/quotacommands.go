@@ -23,7 +23,7 @@ type quotaCommands struct {
 		Unlimited bool           `xor:"what" help:"Any number; wider levels hold all the same."`
 		Block     bool           `xor:"what" help:"None at all."`
 		Remove    bool           `xor:"what,end" help:"The limit that holds for all, again."`
-		For       *time.Duration `xor:"end" placeholder:"TIME" help:"How long it holds, such as 24h; without it, until it is removed."`
+		For       *time.Duration `xor:"end" placeholder:"TIME" help:"How long it holds, such as 24h or 7d; without it, until it is removed."`
 		Note      string         `help:"For other operators."`
 	} `cmd:"" help:"Give one address, network or key another limit, at once."`
 	Overrides struct {

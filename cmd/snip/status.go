@@ -160,6 +160,9 @@ func counts(numbers map[string]int64) string {
 
 func printHistory(ctx context.Context, c *adminClient, line *commandLine, stdout, _ io.Writer) error {
 	asked := line.Quota.History
+	if asked.Days < 1 || asked.Days > shortener.HistoryDays {
+		return &settingsError{[]error{fmt.Errorf("--days must be a whole number from 1 to %d", shortener.HistoryDays)}}
+	}
 	var answer struct {
 		Days []struct {
 			Day     string           `json:"day"`

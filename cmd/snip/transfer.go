@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 
 	"snip/web/admin"
 )
@@ -38,7 +39,7 @@ func importLinks(ctx context.Context, c *adminClient, line *commandLine, stdout,
 	i := importer{client: c, report: bufio.NewWriter(stdout), outcomes: map[string]int{}}
 	err := i.run(ctx, from)
 	if err = errors.Join(err, i.report.Flush()); err != nil {
-		return fmt.Errorf("stopped behind line %d: %w; when that is mended, import the same file again", i.reported, err)
+		return fmt.Errorf("the import stopped after line %d: %s. Fix that, and import the same file again", i.reported, strings.TrimSuffix(err.Error(), "."))
 	}
 	fmt.Fprintf(stderr, "%d links were made, %d were there already, %d lines were refused\n",
 		i.outcomes[admin.ImportCreated], i.outcomes[admin.ImportPresent], i.outcomes[admin.ImportRefused])
