@@ -45,7 +45,7 @@ func main() {
 
 // mutants returns the whole list.
 func mutants() []mutant {
-	return slices.Concat(limits(), reservations(), stores(), programs(), requests(), checks())
+	return slices.Concat(limits(), reservations(), stores(), programs(), requests(), checks(), watching())
 }
 
 func run(word string) error {
