@@ -280,8 +280,8 @@ func TestOverruns(t *testing.T) {
 	}{
 		"more was paid, and there is room":            {[]int64{6, 6, 6}, held(1000, 0, 200, 0, 30, 0), nil},
 		"more was paid than there is room":            {[]int64{6, 6, 6}, held(1000, 0, 201, 0, 31, 0), want},
-		"beside what others hold":                     {[]int64{6, 6, 6}, held(995, 5, 196, 5, 11, 20), want},
-		"no more was paid after the limit was raised": {[]int64{5, 4, 0}, held(5000, 0, 201, 5, 31, 0), nil},
+		"next to what others hold":                    {[]int64{6, 6, 6}, held(995, 5, 196, 5, 11, 20), want},
+		"as much was paid after the limit was raised": {[]int64{5, 4, 0}, held(5000, 0, 201, 5, 31, 0), nil},
 		"more was paid at one level":                  {[]int64{5, 5, 6}, held(5000, 0, 201, 0, 31, 0), want[1:]},
 	} {
 		if got := committed(row.actual...).Overruns(before, row.counts); !slices.Equal(got, row.want) {

@@ -138,7 +138,7 @@ func TestLateOutcome(t *testing.T) {
 		r.OnExpiry = onExpiry
 		return r
 	}
-	// Beside 10 of its own, 5 are held and 80 used by others.
+	// Next to 10 of its own, 5 are held and 80 used by others.
 	counts := []quota.Count{{80, 15}, {80, 15}, {80, 15}}
 	for name, row := range map[string]struct {
 		onExpiry quota.State

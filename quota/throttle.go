@@ -57,7 +57,7 @@ func (c ThrottleConfig) validate() error {
 // Clients live in a fixed table of sets of 64 slots. A hash keyed anew in each
 // Throttle picks the set by the client's network, so nobody can aim at a set,
 // and a network, however many addresses it has, holds slots in no set but its own,
-// and no more than 16 of the 64 there. A slot
+// and at most 16 of the 64 there. A slot
 // is given to another client only when its bucket is full again, and so holds
 // nothing that could be forgotten; a client that finds no slot shares the set's
 // overflow bucket, of the same pace and burst. Every call looks at one set:
@@ -67,7 +67,8 @@ func (c ThrottleConfig) validate() error {
 // with a full bucket, so together they admit no more than one bucket does; with
 // the overflow bucket a client that moves between the two gets at most twice
 // Burst + t/Every. The clients of one network together get at most 17 times, and
-// those of one set at most 65 times Burst + t/Every, since buckets change hands but are never made anew.
+// those of one set at most 65 times Burst + t/Every, since buckets change hands
+// but are never made again.
 //
 // Memory is about 107 bytes a slot, 6.7 MiB for 65,536 clients, of which 1.6 MiB
 // are taken at the start and the rest as slots come into use.

@@ -59,7 +59,7 @@ func (s *Service) CreateKey(ctx context.Context, name string, daily int64) (Key,
 	return key, token, nil
 }
 
-// ChangeKey gives a key another limit, at once and for the day that has begun. The id is
+// ChangeKey gives a key another limit, immediately and for the day that has begun. The id is
 // that of the key which the operator has seen; 0 means the key that has the name now. The
 // errors are [ErrInvalidKey], [ErrNoEntry], [ErrChanged], or wrap [ErrUnavailable].
 func (s *Service) ChangeKey(ctx context.Context, name string, id quota.KeyID, daily int64) (Key, error) {

@@ -27,7 +27,7 @@ type Link struct {
 	Creator     quota.Subject
 	Key         quota.KeyID // of the key that made it; the zero id is none
 
-	MaxVisits    int64 // how many visits lead on; 0 is any number
+	MaxVisits    int64 // how many visits are redirected; 0 is any number
 	ForwardQuery bool  // whether a visitor's query is handed on
 	ShowsTarget  bool  // whether anybody may see where it leads although it has MaxVisits
 	// DirectRedirect is whether following the link is a visit, although it has MaxVisits.

@@ -189,7 +189,7 @@ func TestLastVisit(t *testing.T) {
 		}
 		group.Wait()
 		if led.Load() != 1 || gone.Load() != 19 {
-			t.Errorf("of 20 visits at once by %s %d were led on and %d found it gone, want 1 and 19", method, led.Load(), gone.Load())
+			t.Errorf("of 20 concurrent visits by %s %d were redirected and %d found it gone, want 1 and 19", method, led.Load(), gone.Load())
 		}
 	}
 }

@@ -54,8 +54,7 @@ func (s step) began() int64             { return int64(s >> phaseBits) }
 func (s step) in(p phase) step          { return stepOf(s.began(), p) }
 
 // connWatch is a listener whose connections are ended when they take longer than
-// they may, at most a second later, and of which no more are open than its bounds
-// allow.
+// they may, at most a second later. At most as many are open as its bounds allow.
 //
 // http.Server's own timeouts promise the first, but set the deadlines of the socket
 // anew at each step of each request, which was measured to take 6 % of a

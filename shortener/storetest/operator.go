@@ -226,7 +226,7 @@ func testScan(t *testing.T, stores []shortener.Store) {
 				}
 			}
 			if len(met) != 44 || mark != "" || visitsMet != 7 {
-				t.Errorf("handle %d, %d at once: %d links and %d visits were met, and then %q", i, n, len(met), visitsMet, mark)
+				t.Errorf("handle %d, %d a call: %d links and %d visits were met, and then %q", i, n, len(met), visitsMet, mark)
 			}
 		}
 	}

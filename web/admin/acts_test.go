@@ -79,7 +79,7 @@ func TestTransfersAndSessionsAreInTheAuditLog(t *testing.T) {
 	}
 }
 
-// Whoever acts on what somebody else has changed meanwhile is told so, with a status
+// An operator that acts on what another has changed meanwhile is told so, with a status
 // of its own.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -88,8 +88,8 @@ func (g *gate) admits(r *http.Request, token string) (wait time.Duration, ok boo
 	return wait, false
 }
 
-// compare holds the lock throughout, so that of concurrent requests no more are
-// compared than the peer has tries.
+// compare holds the lock throughout, so that concurrent requests cannot have more
+// tokens compared than the peer has tries.
 func (g *gate) compare(peer quota.Client, token string) (wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -97,8 +97,8 @@ func TestWrongTokens(t *testing.T) {
 	}
 }
 
-// Of wrong tokens that are shown concurrently no more are compared than of others, and
-// all are counted.
+// Wrong tokens that are shown concurrently are compared as rarely as others, and all of
+// them are counted.
 func TestConcurrentWrongTokens(t *testing.T) {
 	t.Parallel()
 	h := newAdmin(t)
@@ -173,7 +173,7 @@ func (l *logLines) take() string {
 }
 
 // The first wrong token is logged, and then once a minute how many there were, also
-// when no more come. What was shown is not.
+// when none follow. What was shown is not.
 func TestWrongTokensAreLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
