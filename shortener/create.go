@@ -210,7 +210,10 @@ func (s *Service) parse(d demand, now time.Time) ([]Link, error) {
 }
 
 func (s *Service) parseLink(n NewLink, now time.Time) (link Link, err error) {
-	link = Link{CreatedAt: now, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget, DirectRedirect: n.DirectRedirect}
+	link = Link{
+		CreatedAt: now, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget,
+		DirectRedirect: n.DirectRedirect,
+	}
 	if link.Destination, err = s.destination(n.URL); err != nil {
 		return Link{}, err
 	}

@@ -122,8 +122,8 @@ func (h host) canonical() string {
 
 // CanonicalHost reads a host without its port, as browsers do, and returns the one
 // spelling that stands for all of its own: in lower case, international labels as
-// punycode, without a dot or anything invisible at its ends. An IPv4 address, also one that is written as
-// IPv6, is four decimal numbers; another IPv6 address has no brackets.
+// punycode, without a dot or anything invisible at its ends. An IPv4 address, also one
+// that is written as IPv6, is four decimal numbers; another IPv6 address has no brackets.
 func CanonicalHost(text string) (string, error) {
 	text = strings.TrimFunc(text, Invisible)
 	if err := checkText(text); err != nil {

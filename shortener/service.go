@@ -145,9 +145,9 @@ func (s *Service) Allowance(ctx context.Context, who quota.Client) (Allowance, e
 	return a, nil
 }
 
-// Follow returns where a link leads. A visit of one whose visits are limited is still to be
-// counted by [Service.Visit], which may find that none is left. The errors are [ErrNotFound], [ErrGone], [ErrTakenDown]
-// or the store's.
+// Follow returns the destination of a link. A visit of a link whose visits are limited is
+// still to be counted by [Service.Visit], which may find that none is left. The errors are
+// [ErrNotFound], [ErrGone], [ErrTakenDown] or the store's.
 func (s *Service) Follow(ctx context.Context, slug Slug) (Target, error) {
 	target, err := s.target(ctx, slug)
 	if err == nil && target.Limited && !target.DirectRedirect {

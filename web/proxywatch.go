@@ -45,11 +45,13 @@ func (p *proxyWatch) observe(c caller, r *http.Request) {
 	switch {
 	case c.listed && !c.sent && !p.unsent:
 		p.unsent = true
-		p.log.Warn("a trusted proxy sent no header with its client's address, so its clients share one allowance: set --client-ip-header to the header that it sends",
+		p.log.Warn("a trusted proxy sent no header with its client's address, so its clients share one allowance: "+
+			"set --client-ip-header to the header that it sends",
 			"proxy", c.peer, "header", p.headers[0])
 	case c.sent && c.fault != nil && !p.unreadable:
 		p.unreadable = true
-		p.log.Warn("a trusted proxy sent a header that names no client, so its client was refused: set --client-ip-header to the header that it sends",
+		p.log.Warn("a trusted proxy sent a header that names no client, so its client was refused: "+
+			"set --client-ip-header to the header that it sends",
 			"proxy", c.peer, "header", p.headers[0])
 	}
 	if p.unlisted {

@@ -231,6 +231,7 @@ func (p *qrPicture) png() ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, picture) // of two colours it writes one bit a pixel
+	// A picture of two colours takes one bit a pixel.
+	err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, picture)
 	return b.Bytes(), err
 }

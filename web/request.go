@@ -130,7 +130,10 @@ func (f *fields) missing() error {
 
 func (f *fields) typed() typedLink {
 	n := f.link()
-	t := typedLink{URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits, ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget, DirectRedirect: n.DirectRedirect}
+	t := typedLink{
+		URL: n.URL, Slug: n.Slug, ExpiresAt: n.ExpiresAt, MaxVisits: f.visits,
+		ForwardQuery: n.ForwardQuery, ShowsTarget: n.ShowsTarget, DirectRedirect: n.DirectRedirect,
+	}
 	if n.MaxVisits != nil {
 		t.MaxVisits = strconv.FormatInt(*n.MaxVisits, 10)
 	}

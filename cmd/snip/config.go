@@ -137,7 +137,8 @@ func warnings(c config, given settings) []string {
 		w = append(w, "--client-ip-header has no effect without --trusted-proxies")
 	}
 	if !given["public-url"].given && reachable(c.listen) {
-		w = append(w, "--public-url is the default, so short links lead to localhost, and browsers can make links only on this machine; set it to what visitors type")
+		w = append(w, "--public-url is the default, so short links lead to localhost, and browsers "+
+			"can make links only on this machine; set it to what visitors type")
 	}
 	w = append(w, checkWarnings(c, given)...)
 	if c.admin != "" && reachable(c.admin) {

@@ -55,7 +55,8 @@ func parseBefore(text string, now time.Time) (time.Time, error) {
 	if d, err := parseLength(text); err == nil && d >= 0 {
 		return now.UTC().Add(-d), nil
 	}
-	return time.Time{}, errors.New("a time such as 2026-11-29T12:00:00Z, a date such as 2026-11-29, or how long ago, such as 30d or 12h, is needed")
+	return time.Time{}, errors.New("a time such as 2026-11-29T12:00:00Z, a date such as 2026-11-29, " +
+		"or how long ago, such as 30d or 12h, is needed")
 }
 
 // parseLength reads a length of time in days, or as [time.ParseDuration] does.
@@ -94,7 +95,8 @@ func clearExpired(service *shortener.Service, days int64, leads func() bool, log
 			log.Info("links were deleted that had expired long ago", "links", n, "days", days)
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("links that expired long ago could not be deleted; the next try follows", "err", err, "in", expiredEvery.String())
+			log.Warn("links that expired long ago could not be deleted; the next try follows",
+				"err", err, "in", expiredEvery.String())
 		}
 	})
 }
@@ -124,7 +126,9 @@ func clearBefore(ctx context.Context, service *shortener.Service, now time.Time,
 }
 
 // clearOnce looks at every link once. It ends with the context and with the lead.
-func clearOnce(ctx context.Context, service *shortener.Service, before time.Time, days int64, leads func() bool) (all int, err error) {
+func clearOnce(
+	ctx context.Context, service *shortener.Service, before time.Time, days int64, leads func() bool,
+) (all int, err error) {
 	e := shortener.Expired{Before: before.Truncate(time.Second), Note: fmt.Sprintf("--delete-expired-after %d", days)}
 	for ctx.Err() == nil && leads() {
 		n, next, err := service.DeleteExpired(ctx, e)

@@ -18,7 +18,8 @@ func readSecret[T any](r *reader, flag string, parse func(string) (T, error)) T 
 		return read(r, flag, parse)
 	}
 	if r.isSet(flag) {
-		r.problems = append(r.problems, fmt.Errorf("%s and %s: one of them is needed, not both", r.name(flag), r.name(file)))
+		r.problems = append(r.problems, fmt.Errorf(
+			"%s and %s: one of them is needed, not both", r.name(flag), r.name(file)))
 	}
 	return read(r, file, fromFile(parse))
 }
@@ -61,9 +62,11 @@ func withPasswordFile(r *reader, flag string, at location) location {
 	u, err := url.Parse(at.database)
 	switch {
 	case at.database == "":
-		err = fmt.Errorf("%s is of no use for a data file: %s must be a postgres:// URL", r.name(storePasswordFile), r.name(flag))
+		err = fmt.Errorf("%s is of no use for a data file: %s must be a postgres:// URL",
+			r.name(storePasswordFile), r.name(flag))
 	case err == nil && hasPassword(u):
-		err = fmt.Errorf("%s holds a password, and %s names another: one of them is needed, not both", r.name(flag), r.name(storePasswordFile))
+		err = fmt.Errorf("%s holds a password, and %s names another: one of them is needed, not both",
+			r.name(flag), r.name(storePasswordFile))
 	}
 	if err != nil {
 		r.problems = append(r.problems, err)

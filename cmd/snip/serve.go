@@ -99,12 +99,15 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		Started:     time.Now().UTC(),
 		Connections: watch.stats,
 		Requests:    requests.Each,
-		Settings:    admin.Settings{Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst, KeysOnly: c.keysOnly, Checks: c.checks},
-		Throttle:    throttles.creations.Stats,
-		Changes:     throttles.changes.Stats,
-		Blocklist:   func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
-		Alerts:      alerts.stats,
-		Tokens:      alerts.tokens,
+		Settings: admin.Settings{
+			Policy: c.policy, Every: c.throttle.Every, Burst: c.throttle.Burst,
+			KeysOnly: c.keysOnly, Checks: c.checks,
+		},
+		Throttle:  throttles.creations.Stats,
+		Changes:   throttles.changes.Stats,
+		Blocklist: func() []admin.Blocklist { return viewBlocklists(blocklists.Status()) },
+		Alerts:    alerts.stats,
+		Tokens:    alerts.tokens,
 	}, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -195,6 +195,7 @@ func creations(o shortener.Outcomes) map[string]int64 {
 	return map[string]int64{
 		"created": o.Created, "replayed": o.Replayed, "invalid": o.Invalid, "slug_taken": o.Taken, "blocked": o.Blocked,
 		"unchecked": o.Unchecked, "withdrawn": o.Withdrawn, "unavailable": o.Unavailable,
-		"blocked_destination": o.BlockedDestination, "foreign": o.Foreign, "unauthorized": o.Unauthorized, "busy": o.Busy, "failed": o.Faulty,
+		"blocked_destination": o.BlockedDestination, "foreign": o.Foreign,
+		"unauthorized": o.Unauthorized, "busy": o.Busy, "failed": o.Faulty,
 	}
 }

@@ -64,7 +64,10 @@ type gate struct {
 }
 
 func newGate(c Config) *gate {
-	g := &gate{token: sha256.Sum256([]byte(c.Token)), refused: c.Process.Tokens, now: c.Now, log: c.Log, peers: map[quota.Client]*rate.Limiter{}}
+	g := &gate{
+		token: sha256.Sum256([]byte(c.Token)), refused: c.Process.Tokens, now: c.Now, log: c.Log,
+		peers: map[quota.Client]*rate.Limiter{},
+	}
 	if g.refused == nil {
 		g.refused = &TokensRefused{}
 	}
