@@ -96,7 +96,7 @@ type commandLine struct {
 	AlertWebhook     string `group:"admin" name:"alert-webhook" placeholder:"URL" help:"Where alerts are posted as JSON that Slack, Discord and ntfy understand; for ntfy its topic follows a #. They are in the log all the same."`
 	AlertWebhookFile string `group:"admin" name:"alert-webhook-file" placeholder:"FILE" help:"File that holds the URL, read at the start."`
 
-	AdminToken     string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"What the operator shows there. Without it, it is in a file beside the data file, named like it and .admin-token, made at the first start."`
+	AdminToken     string `group:"admin" name:"admin-token" placeholder:"TOKEN" help:"Token for the admin listener. Without it, the token is in a file next to the data file, named like it and .admin-token, made at the first start."`
 	AdminTokenFile string `group:"admin" name:"admin-token-file" placeholder:"FILE" help:"File that holds the token, read at the start."`
 
 	Store             string `group:"data" default:"snip.db" help:"The data file, made when it is missing; or the postgres:// URL of a database, which several servers may share."`
