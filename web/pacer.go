@@ -14,7 +14,7 @@ import (
 const (
 	maxWaiting = 64
 	// maxNetworkWaiting leaves room for others: one network cannot fill the queue.
-	maxNetworkWaiting = 8
+	maxNetworkWaiting = 16
 	// minRest and maxRest bound the pause after each, which is three times what it took. The
 	// upper bound is for a machine that stood still meanwhile.
 	minRest = time.Millisecond
