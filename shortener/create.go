@@ -102,6 +102,7 @@ func (s *Service) counted(ctx context.Context, who quota.Client, d demand) ([]Ma
 		s.outcomes.replayed.Add(1)
 	default:
 		s.outcomes.created.Add(int64(len(made)))
+		s.days.countMade(len(made), now)
 		for _, m := range made {
 			s.recent.add(m.Link)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"snip/quota"
 )
@@ -20,13 +21,24 @@ type DayRecord struct {
 	Clients int64                 // that made at least one
 	Busiest int64                 // links of the client that made most
 	Refused map[quota.Level]int64 // creations, by the level that refused
+	Hours   Hours                 // links, by the hour in UTC; less than Created by what a killed process had not written
+}
+
+// Hours are numbers of links by the hour of a UTC day.
+type Hours [24]int64
+
+func (h Hours) minus(other Hours) (difference Hours) {
+	for i := range h {
+		difference[i] = h[i] - other[i]
+	}
+	return difference
 }
 
 // HistoryDays is how many days are kept.
 const HistoryDays = 400
 
-// Add returns the record with another of the same day taken in: what was refused is
-// added, and the rest only grows within a day.
+// Add returns the record with another of the same day taken in: what was refused and the
+// hours are added, and the rest only grows within a day.
 func (r DayRecord) Add(other DayRecord) DayRecord {
 	r.Created, r.Clients, r.Busiest = max(r.Created, other.Created), max(r.Clients, other.Clients), max(r.Busiest, other.Busiest)
 	refused := maps.Clone(r.Refused)
@@ -37,12 +49,16 @@ func (r DayRecord) Add(other DayRecord) DayRecord {
 		refused[level] += n
 	}
 	r.Refused = refused
+	for i, n := range other.Hours {
+		r.Hours[i] += n
+	}
 	return r
 }
 
 // empty reports whether the record adds nothing to one that holds the tally already.
 func (r DayRecord) empty(tally DayRecord) bool {
-	return r.Created <= tally.Created && r.Clients <= tally.Clients && r.Busiest <= tally.Busiest && len(r.Refused) == 0
+	return r.Created <= tally.Created && r.Clients <= tally.Clients && r.Busiest <= tally.Busiest && len(r.Refused) == 0 &&
+		r.Hours == Hours{}
 }
 
 // dayCounts counts in memory what no counter of the store holds, by the day on which
@@ -57,6 +73,7 @@ type dayCounts struct {
 type dayCount struct {
 	day     string
 	refused [len(Levels)]atomic.Int64
+	hours   [24]atomic.Int64 // links made
 }
 
 // count counts a creation that a level refused on a day, and no other error.
@@ -64,6 +81,11 @@ func (c *dayCounts) count(err error, day string) {
 	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && slices.Contains(Levels[:], exceeded.Usage.Level) {
 		add(&c.of(day).refused, exceeded.Usage.Level)
 	}
+}
+
+// countMade counts links that were made at an instant.
+func (c *dayCounts) countMade(n int, at time.Time) {
+	c.of(quota.DayOf(at).Label).hours[at.UTC().Hour()].Add(int64(n))
 }
 
 func (c *dayCounts) of(day string) *dayCount {
@@ -96,6 +118,9 @@ func (c *dayCounts) records() map[string]DayRecord {
 				r.Refused[level] = n
 			}
 		}
+		for hour := range d.hours {
+			r.Hours[hour] = d.hours[hour].Load()
+		}
 		records[day] = r
 	}
 	return records
@@ -121,7 +146,7 @@ func (s *Service) KeepHistory(ctx context.Context) error {
 	}
 	days := s.days.records()
 	for _, tally := range tallies {
-		tally.Refused = days[tally.Day].Refused
+		tally.Refused, tally.Hours = days[tally.Day].Refused, days[tally.Day].Hours
 		days[tally.Day] = tally
 	}
 	for _, day := range slices.Sorted(maps.Keys(days)) {
@@ -133,6 +158,7 @@ func (s *Service) KeepHistory(ctx context.Context) error {
 				added.Refused[level] = more
 			}
 		}
+		added.Hours = total.Hours.minus(written.Hours)
 		if added.empty(written) {
 			continue
 		}
@@ -150,4 +176,25 @@ func (s *Service) KeepHistory(ctx context.Context) error {
 // History returns up to n days, the latest first.
 func (s *Service) History(ctx context.Context, n int) ([]DayRecord, error) {
 	return s.store.History(ctx, n)
+}
+
+// MadeByHour returns how many links all servers made in each hour of the UTC day that holds t.
+// What another server made in the last minute may be missing. The error is the store's.
+func (s *Service) MadeByHour(ctx context.Context, t time.Time) (Hours, error) {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	day := quota.DayOf(t).Label
+	made := s.days.records()[day].Hours.minus(s.history.written[day].Hours)
+	records, err := s.store.History(ctx, HistoryDays)
+	if err != nil {
+		return Hours{}, refusalOf(err)
+	}
+	for _, r := range records {
+		if r.Day == day {
+			for hour, n := range r.Hours {
+				made[hour] += n
+			}
+		}
+	}
+	return made, nil
 }

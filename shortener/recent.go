@@ -5,60 +5,25 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 )
 
-const (
-	// recentHours is today and yesterday.
-	recentHours = 48
-	// RecentLinks is how many of the links made last are remembered.
-	RecentLinks = 50
-)
+// RecentLinks is how many of the links made last are remembered.
+const RecentLinks = 50
 
-// recent is what this process made lately. It is for an operator's eyes, so memory
+// recent is what this process made last. It is for an operator's eyes, so memory
 // is enough: a file would have to be written for it with every link.
 type recent struct {
 	mu    sync.Mutex
-	hours [recentHours]hourMade // each at its hour modulo their number
-	slugs []Slug                // the newest last
+	slugs []Slug // the newest last
 }
-
-type hourMade struct{ hour, made int64 }
-
-// hourOf counts hours since 1970.
-func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
-
-// slot has one for an hour before 1970, too.
-func (r *recent) slot(hour int64) *hourMade { return &r.hours[uint64(hour)%recentHours] }
 
 func (r *recent) add(l Link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	hour := hourOf(l.CreatedAt)
-	h := r.slot(hour)
-	if h.hour != hour {
-		*h = hourMade{hour: hour}
-	}
-	h.made++
 	if len(r.slugs) == RecentLinks {
 		r.slugs = slices.Delete(r.slugs, 0, 1)
 	}
 	r.slugs = append(r.slugs, l.Slug)
-}
-
-// MadeByHour returns how many links this process made in each hour of the UTC day
-// that holds t, which is today or yesterday.
-func (s *Service) MadeByHour(t time.Time) (made [24]int64) {
-	s.recent.mu.Lock()
-	defer s.recent.mu.Unlock()
-	y, m, d := t.UTC().Date()
-	for i := range made {
-		hour := hourOf(time.Date(y, m, d, i, 0, 0, 0, time.UTC))
-		if h := s.recent.slot(hour); h.hour == hour {
-			made[i] = h.made
-		}
-	}
-	return made
 }
 
 // Newest returns up to [RecentLinks] links that this process made last and that are

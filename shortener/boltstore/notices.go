@@ -115,6 +115,7 @@ type historyRecord struct {
 	Clients int64                 `cbor:"2,keyasint"`
 	Busiest int64                 `cbor:"3,keyasint"`
 	Refused map[quota.Level]int64 `cbor:"4,keyasint,omitempty"`
+	Hours   []int64               `cbor:"5,keyasint,omitempty"` // none, or one for each hour
 }
 
 // Tally implements [shortener.Store].
@@ -175,7 +176,8 @@ func addHistory(tx *bbolt.Tx, r shortener.DayRecord) error {
 		return err
 	}
 	sum = sum.Add(r)
-	raw, err := cbor.Marshal(historyRecord{recordVersion, sum.Created, sum.Clients, sum.Busiest, maps.Clone(sum.Refused)})
+	record := historyRecord{recordVersion, sum.Created, sum.Clients, sum.Busiest, maps.Clone(sum.Refused), sum.Hours[:]}
+	raw, err := cbor.Marshal(record)
 	if err != nil {
 		return err
 	}
@@ -207,7 +209,9 @@ func decodeDay(day string, raw []byte) (shortener.DayRecord, error) {
 	if err := cbor.Unmarshal(raw, &r); err != nil {
 		return shortener.DayRecord{}, fmt.Errorf("history of %s: %w", day, err)
 	}
-	return shortener.DayRecord{Day: day, Created: r.Created, Clients: r.Clients, Busiest: r.Busiest, Refused: r.Refused}, knownVersion(r.Version)
+	record := shortener.DayRecord{Day: day, Created: r.Created, Clients: r.Clients, Busiest: r.Busiest, Refused: r.Refused}
+	copy(record.Hours[:], r.Hours)
+	return record, knownVersion(r.Version)
 }
 
 // History implements [shortener.Store].

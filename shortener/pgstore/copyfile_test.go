@@ -118,7 +118,7 @@ func fillFile(t *testing.T, s shortener.Store, plain int) {
 	}
 	must(s.Delivered(t.Context(), "2026-11-29/fault/1"))
 	must(s.AddHistory(t.Context(), shortener.DayRecord{Day: "2026-11-27", Created: 5, Clients: 2, Busiest: 4}))
-	must(s.AddHistory(t.Context(), shortener.DayRecord{Day: "2026-11-28", Created: 1, Clients: 1, Busiest: 1, Refused: map[quota.Level]int64{quota.LevelClient: 7}}))
+	must(s.AddHistory(t.Context(), shortener.DayRecord{Day: "2026-11-28", Created: 1, Clients: 1, Busiest: 1, Refused: map[quota.Level]int64{quota.LevelClient: 7}, Hours: shortener.Hours{5: 1}}))
 }
 
 func reservationOf(id string, cost int64) quota.Reservation {

@@ -30,7 +30,7 @@ func kindsOf(from shortener.Contents) []kind {
 			readAll(`SELECT number, at, action, target, reason, note, links FROM audit`, scanAct)),
 		kindOf("notices", from.Notices, putAll(`INSERT INTO outbox (id, at, kind, message, delivered) VALUES ($1, $2, $3, $4, $5)`, noticeRow),
 			readAll(`SELECT id, at, kind, message, delivered FROM outbox`, scanKeptNotice)),
-		kindOf("history", from.History, putAll(`INSERT INTO history (day, created, clients, busiest, refused) VALUES ($1, $2, $3, $4, $5)`, dayRow),
+		kindOf("history", from.History, putAll(`INSERT INTO history (day, created, clients, busiest, refused, hours) VALUES ($1, $2, $3, $4, $5, $6)`, dayRow),
 			readAll(selectHistory, scanDay)),
 	}
 }
@@ -173,5 +173,5 @@ func dayRow(r shortener.DayRecord) ([]any, error) {
 		refused = map[quota.Level]int64{}
 	}
 	raw, err := json.Marshal(refused)
-	return []any{r.Day, r.Created, r.Clients, r.Busiest, raw}, err
+	return []any{r.Day, r.Created, r.Clients, r.Busiest, raw, r.Hours[:]}, err
 }

@@ -20,7 +20,7 @@ import (
 var migrations embed.FS
 
 // version is that of the tables that this program reads and writes.
-const version = 3
+const version = 4
 
 // Numbers of advisory locks, which are the database's own.
 const (

@@ -153,18 +153,24 @@ func TestMigrateFromTheFirst(t *testing.T) {
 		ID: "earlier", ExpiresAt: noon, OnExpiry: quota.Committed,
 		Charges: []quota.Charge{{Counter: quota.Counter{Level: "budget", Period: "2026-11-29"}, Cost: 1, Max: 9, ResetAt: noon.AddDate(0, 0, 1)}},
 	})
-	if err := errors.Join(actErr, reserveErr, s.Close()); err != nil {
+	day := shortener.DayRecord{Day: "2026-11-29", Created: 1, Hours: shortener.Hours{9: 1}}
+	if err := errors.Join(actErr, reserveErr, s.AddHistory(t.Context(), day), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	// All that later versions have added.
 	run(t, url, `ALTER TABLE audit DROP COLUMN links;
 		ALTER TABLE links DROP COLUMN direct_redirect;
+		ALTER TABLE history DROP COLUMN hours;
 		ALTER TABLE quota_reservations DROP COLUMN created_at, DROP COLUMN updated_at, DROP COLUMN expired;
 		UPDATE snip_version SET version = 1`)
 	s = openClosing(t, url)
 	lines, err := s.Audit(t.Context(), 0, 9)
 	if err != nil || len(lines) != 1 || lines[0].Action != "earlier" || lines[0].Links != 0 {
 		t.Errorf("the audit log has %+v, %v", lines, err)
+	}
+	days, err := s.History(t.Context(), 9)
+	if err != nil || len(days) != 1 || days[0].Created != 1 || days[0].Hours != (shortener.Hours{}) {
+		t.Errorf("the history has %+v, %v", days, err)
 	}
 	list, err := s.Reservations(t.Context(), 9)
 	if err != nil || len(list) != 1 || !list[0].CreatedAt.IsZero() || list[0].Expired {

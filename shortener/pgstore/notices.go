@@ -86,10 +86,12 @@ func (s *Store) Busiest(ctx context.Context, day string, level quota.Level, n in
 	return counts[:min(n, len(counts))], err
 }
 
-const selectHistory = `SELECT day, created, clients, busiest, refused FROM history `
+const selectHistory = `SELECT day, created, clients, busiest, refused, hours FROM history `
 
 func scanDay(row pgx.CollectableRow) (r shortener.DayRecord, err error) {
-	err = row.Scan(&r.Day, &r.Created, &r.Clients, &r.Busiest, &r.Refused)
+	var hours []int64
+	err = row.Scan(&r.Day, &r.Created, &r.Clients, &r.Busiest, &r.Refused, &hours)
+	copy(r.Hours[:], hours)
 	return r, err
 }
 
@@ -115,8 +117,8 @@ func addHistory(ctx context.Context, tx pgx.Tx, r shortener.DayRecord) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `UPDATE history SET created = $2, clients = $3, busiest = $4, refused = $5 WHERE day = $1`,
-		r.Day, sum.Created, sum.Clients, sum.Busiest, refused)
+	_, err = tx.Exec(ctx, `UPDATE history SET created = $2, clients = $3, busiest = $4, refused = $5, hours = $6 WHERE day = $1`,
+		r.Day, sum.Created, sum.Clients, sum.Busiest, refused, sum.Hours[:])
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (s server) wantHistory(want ...shortener.DayRecord) {
 	deadline := time.After(20 * time.Second)
 	for {
 		got, err := s.History(s.Context(), 1000)
-		diff := cmp.Diff(want, got, cmpopts.EquateEmpty())
+		diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(shortener.DayRecord{}, "Hours"))
 		if err == nil && diff == "" {
 			return
 		}
@@ -172,9 +172,42 @@ func testTallied(t *testing.T, stores []shortener.Store) {
 		s.makes(day, host(7, 7), 5, 0)
 		s.keeps()
 		got, err := s.History(t.Context(), 1)
-		want := []shortener.DayRecord{{Day: quota.DayOf(day).Label, Created: 7, Clients: 2, Busiest: 5, Refused: refusedBy("", 0)}}
+		want := []shortener.DayRecord{{
+			Day: quota.DayOf(day).Label, Created: 7, Clients: 2, Busiest: 5, Refused: refusedBy("", 0), Hours: shortener.Hours{12: 7},
+		}}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Errorf("%+v: %v (-want +got):\n%s", p, err, diff)
 		}
 	}
+}
+
+// testHours makes links on two servers. Each of them tells the hours of both, also after a
+// restart and for a day that is closed.
+func testHours(t *testing.T, stores []shortener.Store) {
+	var now atomic.Pointer[time.Time]
+	a, b := startServer(t, stores[0], quota.Policy{}, &now), startServer(t, stores[len(stores)-1], quota.Policy{}, &now)
+	want := func(s server, day time.Time, want shortener.Hours) {
+		t.Helper()
+		if got, err := s.MadeByHour(t.Context(), day); err != nil || got != want {
+			t.Errorf("%s: made by hour %v, %v, want %v", day.Format(time.DateOnly), got, err, want)
+		}
+	}
+	a.makes(noon, host(1, 1), 2, 0)
+	want(a, noon, shortener.Hours{12: 2}) // before anything is written
+	a.keeps()
+	a.keeps()
+	b.makes(noon.Add(time.Hour), host(1, 1), 3, 0)
+	a.makes(noon.Add(12*time.Hour-time.Second), host(1, 2), 1, 0)
+	a.makes(noon.Add(12*time.Hour), host(1, 2), 4, 0)
+	b.keeps()
+	a.keeps()
+	first, second := shortener.Hours{12: 2, 13: 3, 23: 1}, shortener.Hours{0: 4}
+	for _, s := range []server{a, b, startServer(t, stores[0], quota.Policy{}, &now)} {
+		want(s, noon, first)
+		want(s, noon.AddDate(0, 0, 1), second)
+		want(s, noon.AddDate(0, 0, 2), shortener.Hours{})
+	}
+	b.makes(noon.AddDate(0, 0, 3), host(1, 1), 1, 0)
+	b.keeps()
+	want(a, noon, first)
 }

@@ -48,6 +48,7 @@ func Run(t *testing.T, open Open) {
 		{"links and refusals around midnight are on their days", testMidnight},
 		{"a day is closed before its counters go", testDayIsClosed},
 		{"links are tallied whichever levels are off", testTallied},
+		{"links are known by the hour, over all servers", testHours},
 		{"links of the past are charged to nobody", testImported},
 		{"the busiest of a day come first", testBusiest},
 		{"a key lists its links", testLinksOf},

@@ -4,31 +4,18 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"snip/shortener"
 )
 
 // The chart is as wide as a day of minutes, and as high as this.
 const chartHeight = 300
 
-// course is how a day's links came about, as far as this process knows it.
+// course is how a day's links came about.
 type course struct {
-	total int64     // exact, from the counter; less than what was made where it is not counted
-	hours [24]int64 // made by this process
-	from  int       // the first hour that it has seen
+	total int64 // exact, from the counter; less than what was made where it is not counted
+	hours shortener.Hours
 	until time.Time // of the day, or now
-}
-
-// newCourse draws the day that holds the instant until. It is empty where the
-// process began later.
-func newCourse(total int64, hours [24]int64, started, until time.Time) *course {
-	start := dayStart(until)
-	if started.After(until) {
-		return nil
-	}
-	c := &course{total: total, hours: hours, until: until}
-	if started.After(start) {
-		c.from = started.UTC().Hour()
-	}
-	return c
 }
 
 func dayStart(t time.Time) time.Time {
@@ -37,10 +24,7 @@ func dayStart(t time.Time) time.Time {
 }
 
 // most is how many there were at the end.
-func (c *course) most() int64 {
-	if c == nil {
-		return 0
-	}
+func (c course) most() int64 {
 	var made int64
 	for _, n := range c.hours {
 		made += n
@@ -48,21 +32,17 @@ func (c *course) most() int64 {
 	return max(c.total, made)
 }
 
-// each calls use with every hour that was seen, and with how many there were at its
-// end.
-func (c *course) each(use func(hour int, made, inAll int64)) {
-	if c == nil {
-		return
-	}
+// each calls use with every hour that has begun, and with how many there were at its end.
+func (c course) each(use func(hour int, made, inAll int64)) {
 	n := c.before()
-	for hour := c.from; hour <= c.last(); hour++ {
+	for hour := 0; hour <= c.last(); hour++ {
 		n += c.hours[hour]
 		use(hour, c.hours[hour], n)
 	}
 }
 
-// before is what was made before the first hour.
-func (c *course) before() int64 {
+// before is what is in no hour: it counts as made before the first.
+func (c course) before() int64 {
 	n := c.most()
 	for _, made := range c.hours {
 		n -= made
@@ -70,18 +50,15 @@ func (c *course) before() int64 {
 	return n
 }
 
-// last is the hour that was seen last.
-func (c *course) last() int { return c.until.UTC().Hour() }
+// last is the hour that has begun last.
+func (c course) last() int { return c.until.UTC().Hour() }
 
 // points are those of a line from the first hour to the end, where most is as high
 // as the chart.
-func (c *course) points(most int64) string {
-	if c == nil {
-		return ""
-	}
+func (c course) points(most int64) string {
 	var line []string
 	add := func(minute int, n int64) { line = append(line, fmt.Sprintf("%d,%.1f", minute, heightOf(n, most))) }
-	add(60*c.from, c.before())
+	add(0, c.before())
 	c.each(func(hour int, _, inAll int64) {
 		minute := 60 * (hour + 1)
 		if hour == c.last() {
@@ -113,7 +90,7 @@ type chartRow struct {
 	MadeBefore, InAllByBefore string
 }
 
-func newChart(today, yesterday *course, limit, newcomers int64) chart {
+func newChart(today, yesterday course, limit, newcomers int64) chart {
 	most := max(limit, today.most(), yesterday.most(), 1)
 	v := chart{
 		Today:     today.points(most),

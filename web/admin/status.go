@@ -153,6 +153,7 @@ type dayRecord struct {
 	Clients int64                 `json:"clients"`
 	Busiest int64                 `json:"busiest"`
 	Refused map[quota.Level]int64 `json:"refused"`
+	Hours   shortener.Hours       `json:"hours"` // created, by the hour in UTC
 }
 
 // history lists the latest days.

@@ -176,12 +176,11 @@ func (s *server) viewToday(ctx context.Context, v *view) error {
 	yesterday := dayStart(v.Now).Add(-time.Microsecond)
 	today, err := s.service.BudgetOf(ctx, quota.DayOf(v.Now))
 	before, errBefore := s.service.BudgetOf(ctx, quota.DayOf(yesterday))
-	started := s.process.Started
+	hours, errHours := s.service.MadeByHour(ctx, v.Now)
+	hoursBefore, errHoursBefore := s.service.MadeByHour(ctx, yesterday)
+	err = errors.Join(err, errHours, errHoursBefore)
 	p := s.process.Settings.Policy
-	v.Chart = newChart(
-		newCourse(today.Used, s.service.MadeByHour(v.Now), started, v.Now),
-		newCourse(before.Used, s.service.MadeByHour(yesterday), started, yesterday),
-		p.Service, p.Newcomers)
+	v.Chart = newChart(course{today.Used, hours, v.Now}, course{before.Used, hoursBefore, yesterday}, p.Service, p.Newcomers)
 
 	outcomes, limits := s.service.Outcomes(), map[quota.Level]int64{quota.LevelService: p.Service, quota.LevelNetwork: p.Network, quota.LevelClient: p.Client}
 	for _, level := range shortener.Levels {

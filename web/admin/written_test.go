@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,45 +95,32 @@ func TestNumbersAndSpans(t *testing.T) {
 func TestChart(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 29, 10, 29, 30, 0, time.UTC)
-	today, yesterday := [24]int64{8: 3, 10: 2}, [24]int64{23: 4}
+	today, yesterday := shortener.Hours{8: 3, 10: 2}, shortener.Hours{23: 4}
 	endOfYesterday := dayStart(now).Add(-time.Microsecond)
-	rows := func(from, to int, zero string) (rows []string) {
-		for range 24 {
-			rows = append(rows, "")
+	until8 := func(height string) (points string) {
+		for hour := range 9 {
+			points += fmt.Sprintf("%d,%s ", 60*hour, height)
 		}
-		for i := from; i <= to; i++ {
-			rows[i] = zero
-		}
-		return rows
+		return points
 	}
 	for name, row := range map[string]struct {
-		started       time.Time
 		total, before int64
 		limit         int64
 		today         string
 		yesterday     string // its end
-		made          []string
+		first         string // in all, after the first hour
 	}{
-		"since the day before yesterday": {now.AddDate(0, 0, -2), 5, 4, 10,
-			"0,300.0 60,300.0 120,300.0 180,300.0 240,300.0 300,300.0 360,300.0 420,300.0 480,300.0 540,210.0 600,210.0 630,150.0",
-			"1380,300.0 1440,180.0", rows(0, 10, "0")},
-		"since this morning, after others": {now.Add(-150 * time.Minute), 8, 9, 10,
-			"420,210.0 480,210.0 540,120.0 600,120.0 630,60.0", "", rows(7, 10, "3")},
-		"without a counter": {now.Add(-150 * time.Minute), 0, 0, 0,
-			"420,300.0 480,300.0 540,120.0 600,120.0 630,0.0", "", rows(7, 10, "0")},
-		"over its limit": {now.Add(-90 * time.Minute), 20, 0, 10,
-			"480,75.0 540,30.0 600,30.0 630,0.0", "", rows(8, 10, "15")},
-		"from the future": {now.Add(time.Minute), 5, 0, 10, "", "", nil},
+		"every link has its hour": {5, 4, 10, until8("300.0") + "540,210.0 600,210.0 630,150.0", "1380,300.0 1440,180.0", "0"},
+		"some have none":          {8, 9, 10, until8("210.0") + "540,120.0 600,120.0 630,60.0", "1380,150.0 1440,30.0", "3"},
+		"without a counter":       {0, 0, 0, until8("300.0") + "540,120.0 600,120.0 630,0.0", "1380,300.0 1440,60.0", "0"},
+		"over its limit":          {20, 0, 10, until8("75.0") + "540,30.0 600,30.0 630,0.0", "1380,300.0 1440,240.0", "15"},
 	} {
-		c := newChart(newCourse(row.total, today, row.started, now), newCourse(row.before, yesterday, row.started, endOfYesterday), row.limit, 0)
-		if c.Today != row.today || !strings.HasSuffix(c.Yesterday, row.yesterday) || (row.yesterday == "") != (c.Yesterday == "") {
+		c := newChart(course{row.total, today, now}, course{row.before, yesterday, endOfYesterday}, row.limit, 0)
+		if c.Today != row.today || !strings.HasSuffix(c.Yesterday, row.yesterday) {
 			t.Errorf("%s:\n%s\n%s", name, c.Today, c.Yesterday)
 		}
-		if row.made == nil {
-			continue
-		}
 		for hour, got := range c.Rows {
-			if known := row.made[hour] != ""; known != (got.Made != "") || known && hour < 8 && got.InAll != row.made[hour] {
+			if known := hour <= 10; known != (got.Made != "") || hour < 8 && got.InAll != row.first || got.MadeBefore == "" {
 				t.Errorf("%s: hour %d: %+v", name, hour, got)
 			}
 		}
