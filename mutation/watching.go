@@ -68,6 +68,8 @@ func watching() []mutant {
 		{checks, "count(checksDesc, float64(n), string(outcome))", "count(checksDesc, 0*float64(n), string(outcome))"},
 		{checks, "float64(r.Cached)", "0*float64(r.Cached)"},
 		{checks, "float64(r.Unchecked)", "0*float64(r.Unchecked)"},
+		{checks, "float64(r.Held)", "0*float64(r.Held)"},
+		{checks, "truth(!r.PausedUntil.IsZero())", "0*truth(!r.PausedUntil.IsZero())"},
 		{checks, "float64(r.Spent)", "0*float64(r.Spent)"},
 		{checks, "float64(r.DayAtMost)", "0*float64(r.DayAtMost)"},
 		{checks, "float64(r.Calls)", "0*float64(r.Calls)"},

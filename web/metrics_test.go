@@ -63,10 +63,19 @@ func (s *site) metrics(t *testing.T) map[string]string {
 }
 
 // reputations judges by the host.
-type reputations struct{ until time.Time }
+type reputations struct {
+	until  time.Time
+	asked  chan struct{} // told when "slow" is asked about, which answers
+	answer chan struct{} // when this is closed
+}
 
 func (r reputations) Check(_ context.Context, destination string) (shortener.Verdict, error) {
 	switch {
+	case strings.Contains(destination, "slow"):
+		r.asked <- struct{}{}
+		<-r.answer
+	case strings.Contains(destination, "paused"):
+		return shortener.Verdict{}, &shortener.CheckError{Outcome: shortener.CheckThrottled, Pause: time.Hour, Err: errors.New("pause")}
 	case strings.Contains(destination, "dangerous"):
 		return shortener.Verdict{Dangerous: true, Until: r.until}, nil
 	case strings.Contains(destination, "failed"):
@@ -219,7 +228,8 @@ func TestEveryMetric(t *testing.T) {
 	checks := &shortener.Checks{
 		Timeout: time.Second, Price: 10, Budget: 100, Calls: 9, NetworkCalls: 9, ClientCalls: 9,
 	}
-	checks.Reputation = reputations{time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
+	slow := reputations{time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), make(chan struct{}), make(chan struct{})}
+	checks.Reputation = slow
 	s = newSite(t, siteSetup{every: time.Hour, burst: 99, changes: true, checks: checks})
 	for _, url := range []string{"https://safe.example/", "https://safe.example/", "https://dangerous.example/", "https://failed.example/"} {
 		create(s, "192.0.2.1", url)
@@ -240,6 +250,24 @@ func TestEveryMetric(t *testing.T) {
 		snip_build_info{version="v1"}=>1
 	`)
 	read(s)
+
+	// One call that is under way, and a service that wants a pause.
+	clear(want)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		create(s, "192.0.2.2", "https://slow.example/")
+	}()
+	<-slow.asked
+	create(s, "192.0.2.2", "https://paused.example/")
+	expect(`
+		snip_reputation_held_micros=>10
+		snip_reputation_paused=>1
+		snip_reputation_calls_today=>3
+	`)
+	read(s)
+	close(slow.answer)
+	<-ended
 	for name := range found {
 		if !expected[family(name)] {
 			t.Errorf("no line here tells what %s is", name)

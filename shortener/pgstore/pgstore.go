@@ -56,8 +56,8 @@ type Store struct {
 	health commits
 
 	background sync.WaitGroup
-	sweep      chan struct{} // a day has ended
-	tallied    string        // the sweeper's own: the day up to which others are swept and are in the history
+	sweep      chan struct{}          // a day has ended
+	tallied    atomic.Pointer[string] // the day before which all are in the history
 	closing    context.Context
 	close      context.CancelFunc
 	closed     sync.Once

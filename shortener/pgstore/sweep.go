@@ -56,7 +56,7 @@ func (s *Store) keepSweeping() {
 
 // sweepSome removes a chunk, and returns whether there may be more.
 func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
-	tallied := s.tallied
+	var tallied string
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lockSweep).Scan(&mine); err != nil || !mine {
@@ -74,7 +74,7 @@ func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		if keep.Label != s.tallied {
+		if closed := s.tallied.Load(); closed == nil || *closed != keep.Label {
 			// Before they go: no link can be counted there any more.
 			records, err := tally(ctx, tx)
 			if err != nil {
@@ -98,8 +98,8 @@ func (s *Store) sweepSome(ctx context.Context) (more bool, err error) {
 		more = answers > 0 || counters
 		return err
 	})
-	if err == nil {
-		s.tallied = tallied
+	if err == nil && tallied != "" {
+		s.tallied.Store(&tallied)
 	}
 	return more, err
 }
