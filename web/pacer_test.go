@@ -56,6 +56,8 @@ func TestPacer(t *testing.T) {
 			t.Errorf("work began at %s", got)
 		}
 		<-time.After(time.Second)
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if p.waiting != 0 || len(p.of) != 0 || len(p.running) != 0 {
 			t.Errorf("%d wait, of %d networks, and %d run", p.waiting, len(p.of), len(p.running))
 		}
