@@ -16,7 +16,7 @@ import (
 	"snip/shortener"
 )
 
-// One piece of work runs at a time, with three times its time between two, and so many wait.
+// One piece of work runs at a time, with seven times its time between two, and so many wait.
 func TestPacer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestPacer(t *testing.T) {
 		if err := p.do(t.Context(), of(0), work); err != nil {
 			t.Errorf("after others have left: %v", err)
 		}
-		if got := fmt.Sprint(began); got != "[0s 16ms 32ms 48ms]" {
+		if got := fmt.Sprint(began); got != "[0s 32ms 64ms 96ms]" {
 			t.Errorf("work began at %s", got)
 		}
 		<-time.After(time.Second)
